@@ -1,0 +1,33 @@
+//! vramfit plans the memory of a training run before it starts.
+//!
+//! ```text
+//! profiles, flags ─► workload ─► campaign ─► measurements ─► solve ─► plan ─► report
+//!                                   │  ▲
+//!                   one JSON line each way (requests, replies)
+//!                                   ▼  │
+//!                            a worker: a child process that trains for real,
+//!                            on a real GPU or on the virtual one
+//! ```
+//!
+//! Modules stand in floor order: each uses the ones above it here and never one below. A test reads
+//! the `use` lines and holds it.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod units;
+
+pub mod profile;
+
+pub mod workload;
+
+pub mod device;
+pub mod measurement;
+
+pub mod probe;
+
+pub mod plan;
+pub mod solve;
+
+pub mod report;
+
+pub mod cli;

@@ -1,0 +1,76 @@
+//! All that crosses the boundary between the CLI and a worker: one JSON object a line.
+//!
+//! The worker says [`Reply::Ready`] once, then answers each [`Request`] with one reply, in order,
+//! until it reads [`Request::Quit`] or its standard input ends. After a reply to `measure` the worker
+//! still holds the point's memory, so that the reader can look at the device from outside; it lets
+//! go when the next request arrives.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measurement::{Outcome, Point};
+use crate::units::Bytes;
+use crate::workload::Workload;
+
+/// Version of the protocol; a CLI refuses a worker that speaks another.
+pub const PROTOCOL: u32 = 1;
+
+/// From the CLI to a worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case")]
+pub enum Request {
+    /// Builds the workload afresh and runs the point.
+    Measure {
+        /// Comes back in the reply.
+        id: u64,
+        /// What is trained.
+        workload: Box<Workload>,
+        /// What to try.
+        point: Point,
+        /// Optimizer steps to run, at least 2: state is created in the first.
+        steps: u32,
+    },
+    /// Ends the worker with status 0.
+    Quit,
+}
+
+/// From a worker to the CLI.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "kebab-case")]
+pub enum Reply {
+    /// First line of a worker: the device is open, its context made.
+    Ready(Hello),
+    /// The point was tried.
+    Measured {
+        /// Of the request.
+        id: u64,
+        /// `context` and `device_peak` are zero here: they are seen from outside.
+        outcome: Outcome,
+        /// The allocator's segments now, in bytes: subtracted from what NVML sees of the process
+        /// it gives the context.
+        reserved: Bytes,
+    },
+    /// The request was not understood or the device could not be opened; the worker ends.
+    Refused {
+        /// Why, in one line.
+        message: String,
+    },
+}
+
+/// Who a worker is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`PROTOCOL`] of the worker.
+    pub protocol: u32,
+    /// Package version of the worker.
+    pub version: String,
+    /// Its process id, as itself sees it.
+    pub pid: u32,
+    /// PyTorch (libtorch) version.
+    pub torch: String,
+    /// CUDA version that PyTorch was built with.
+    pub cuda: String,
+    /// cuDNN version in use.
+    pub cudnn: String,
+    /// The device's product name as CUDA states it.
+    pub device: String,
+}

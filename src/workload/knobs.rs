@@ -1,0 +1,173 @@
+//! The knobs of a training step: closed sets, each with the name it has on the command line.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// In which precision a step computes. Weights, gradients and optimizer state stay fp32.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// fp32 throughout.
+    Fp32,
+    /// fp32 with tf32 matrix products and convolutions.
+    Tf32,
+    /// bf16 autocast.
+    Bf16,
+    /// fp16 autocast with a gradient scaler.
+    Fp16,
+}
+
+impl Precision {
+    /// All, in order of growing numerical risk.
+    pub const ALL: [Self; 4] = [Self::Fp32, Self::Tf32, Self::Bf16, Self::Fp16];
+
+    /// Name on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fp32 => "fp32",
+            Self::Tf32 => "tf32",
+            Self::Bf16 => "bf16",
+            Self::Fp16 => "fp16",
+        }
+    }
+
+    /// Computes partly in 16 bits.
+    pub fn is_mixed(self) -> bool {
+        matches!(self, Self::Bf16 | Self::Fp16)
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|precision| precision.name() == text)
+            .ok_or_else(|| format!("`{text}` is no precision; one of fp32, tf32, bf16, fp16"))
+    }
+}
+
+/// Which blocks of the model are checkpointed: their activations are dropped after the forward pass
+/// and computed again in the backward pass.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Checkpointing {
+    /// No block.
+    None,
+    /// Of each `n` blocks in a row the first is checkpointed; `n` is at least 2.
+    Every(u32),
+    /// Each block.
+    Full,
+}
+
+impl Checkpointing {
+    /// Whether block `index`, counted from 0, is checkpointed.
+    pub fn covers(self, index: u32) -> bool {
+        match self {
+            Self::None => false,
+            Self::Every(n) => index.is_multiple_of(n),
+            Self::Full => true,
+        }
+    }
+}
+
+impl fmt::Display for Checkpointing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.pad("none"),
+            Self::Every(n) => f.pad(&format!("every-{n}")),
+            Self::Full => f.pad("full"),
+        }
+    }
+}
+
+impl FromStr for Checkpointing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "none" => Ok(Self::None),
+            "full" => Ok(Self::Full),
+            _ => text
+                .strip_prefix("every-")
+                .and_then(|n| n.parse().ok())
+                .filter(|n| *n >= 2)
+                .map(Self::Every)
+                .ok_or_else(|| {
+                    format!("`{text}` is no checkpointing; one of none, full, every-2, every-3 …")
+                }),
+        }
+    }
+}
+
+/// The optimizer. Hyper-parameters are PyTorch's defaults: they do not change memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Optimizer {
+    /// Plain stochastic gradient descent, no state.
+    Sgd,
+    /// SGD with momentum 0.9: one state a parameter.
+    SgdMomentum,
+    /// Adam: two states a parameter.
+    Adam,
+    /// AdamW, decoupled weight decay 0.01: two states a parameter.
+    Adamw,
+}
+
+impl Optimizer {
+    /// All, in the order of the command line.
+    pub const ALL: [Self; 4] = [Self::Sgd, Self::SgdMomentum, Self::Adam, Self::Adamw];
+
+    /// Name on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sgd => "sgd",
+            Self::SgdMomentum => "sgd-momentum",
+            Self::Adam => "adam",
+            Self::Adamw => "adamw",
+        }
+    }
+}
+
+impl fmt::Display for Optimizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Optimizer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|optimizer| optimizer.name() == text).ok_or_else(|| {
+            format!("`{text}` is no optimizer; one of sgd, sgd-momentum, adam, adamw")
+        })
+    }
+}
+
+/// How the optimizer's step is carried out; decides its temporaries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OptimizerImplementation {
+    /// Horizontally over all parameters at once: PyTorch's default on a GPU.
+    #[default]
+    Foreach,
+    /// One kernel for the whole step.
+    Fused,
+    /// Parameter by parameter.
+    ForLoop,
+}

@@ -1,0 +1,16 @@
+//! Names inside the folder of a virtual GPU.
+
+/// Environment variable that names the folder of the virtual GPU a process runs on.
+pub const VARIABLE: &str = "VRAMFIT_VGPU";
+/// The [`Description`](crate::Description).
+pub const DESCRIPTION: &str = "device.json";
+/// Binary table of the processes that use the virtual GPU, shared by mapping.
+pub const PROCESSES: &str = "processes";
+/// Names under which programs open NVIDIA's libraries at run time; each a link to the virtual GPU.
+pub const LIBRARIES: [&str; 4] =
+    ["libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnvidia-ml.so"];
+
+/// File name of the report of process `pid`.
+pub fn report(pid: u32) -> String {
+    format!("report-{pid}.json")
+}

@@ -1,0 +1,131 @@
+use serde::{Deserialize, Serialize};
+
+/// What one process did on the virtual GPU, written when it ends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`](crate::SCHEMA) of the writer.
+    pub schema: u32,
+    /// The process that wrote it.
+    pub pid: u32,
+    /// Its executable and arguments, joined by spaces.
+    pub command: String,
+    /// Highest use by all processes together, one entry a device, in bytes, as seen by this one.
+    pub device_peak_bytes: Vec<u64>,
+    /// Highest use by this process, one entry a device.
+    pub process_peak: Vec<ProcessPeak>,
+    /// Memory held by this process over time; thinned so that peaks survive.
+    pub timeline: Vec<TimelinePoint>,
+    /// Kernels launched.
+    pub launches: u64,
+    /// The most launched kernels, most launched first.
+    pub kernels: Vec<KernelCount>,
+    /// Small constant fills that were really carried out.
+    pub fills_computed: u64,
+    /// Matrix products by shape and type, largest total work first.
+    pub gemms: Vec<Gemm>,
+    /// cuDNN operation graphs by shape, largest total work first.
+    pub convolutions: Vec<Convolution>,
+    /// Copies by direction.
+    pub copies: CopyTotals,
+    /// Values that came back to the host though a kernel that never ran should have written them.
+    pub read_backs: Vec<ReadBack>,
+    /// Entry points that were called but are not implemented, sorted; each answered "not supported".
+    pub not_implemented: Vec<String>,
+    /// Failures inside the virtual GPU itself, as text. Empty unless there is a bug to report.
+    pub internal_errors: Vec<String>,
+}
+
+/// Peak of one process on one device, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessPeak {
+    /// Context and allocations together.
+    pub total_bytes: u64,
+    /// Of it the context.
+    pub context_bytes: u64,
+}
+
+/// One step of the memory timeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimelinePoint {
+    /// Device ordinal.
+    pub device: u32,
+    /// Seconds since the process first touched the virtual GPU (host time).
+    pub seconds: f64,
+    /// Kernels launched so far: a clock that does not depend on the host.
+    pub launches: u64,
+    /// Bytes held by this process, context included.
+    pub used_bytes: u64,
+}
+
+/// Launches of one kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelCount {
+    /// Name as registered (mangled), or the library call that stands for it.
+    pub name: String,
+    /// How often it was launched.
+    pub launches: u64,
+}
+
+/// Matrix products of one shape: `count` times `batch` products of m×k by k×n.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gemm {
+    /// The library call.
+    pub call: String,
+    /// Rows of the result.
+    pub m: u64,
+    /// Columns of the result.
+    pub n: u64,
+    /// Length of the inner products.
+    pub k: u64,
+    /// Products in one call.
+    pub batch: u64,
+    /// Input type as CUDA names it, e.g. `R_16BF`.
+    pub input_type: String,
+    /// Compute type as cuBLAS names it, e.g. `32F_FAST_TF32`.
+    pub compute_type: String,
+    /// Calls.
+    pub count: u64,
+}
+
+/// Executions of one cuDNN plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Convolution {
+    /// Operation as cuDNN names it, e.g. `convolution_forward`.
+    pub operation: String,
+    /// Dimensions of input (x), filter (w) and output (y), as cuDNN was told them.
+    pub x: Vec<i64>,
+    /// See `x`.
+    pub w: Vec<i64>,
+    /// See `x`.
+    pub y: Vec<i64>,
+    /// Input type as cuDNN names it, e.g. `HALF`.
+    pub data_type: String,
+    /// Workspace of the plan in bytes, as the real cuDNN states it.
+    pub workspace_bytes: u64,
+    /// Executions.
+    pub count: u64,
+}
+
+/// Copies between host and device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyTotals {
+    /// Host to device, number of copies.
+    pub to_device: u64,
+    /// Host to device, bytes.
+    pub to_device_bytes: u64,
+    /// Device to host, number of copies.
+    pub to_host: u64,
+    /// Device to host, bytes.
+    pub to_host_bytes: u64,
+}
+
+/// Copies to the host of bytes that were not written by the host, the last kernel being `kernel`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadBack {
+    /// The kernel launched last before the copy.
+    pub kernel: String,
+    /// Size of one copy in bytes.
+    pub bytes: u64,
+    /// How often it happened.
+    pub count: u64,
+}

@@ -3,6 +3,7 @@
 //! Needs the built library beside this test and a Python with PyTorch: `VRAMFIT_PYTHON`, which
 //! `scripts/setup.sh` sets for cargo.
 
+mod cudnn;
 mod exact;
 mod machine;
 mod memory;

@@ -1,6 +1,8 @@
 //! What can go wrong, in words: the only place that words a failure.
 
 use std::fmt;
+use std::io;
+use std::path::PathBuf;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +18,16 @@ pub enum ExitStatus {
     Failed = 3,
 }
 
+impl From<ExitStatus> for std::process::ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        Self::from(status as u8)
+    }
+}
+
 /// A failure that ends a command: one line that names the value, and hints what to do.
 #[derive(Debug)]
 pub struct Error {
-    kind: ErrorKind,
+    kind: Box<ErrorKind>,
     hints: Vec<String>,
 }
 
@@ -34,12 +42,158 @@ pub enum ErrorKind {
         /// What was asked for.
         name: String,
     },
+    /// A flag's value that cannot be used.
+    #[error("`{flag} {value}`: {reason}")]
+    BadValue {
+        /// The flag, dashes included.
+        flag: String,
+        /// What was typed after it.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A profile that is broken.
+    #[error("`{}`{}: {reason}", path.display(), line.map(|n| format!(" line {n}")).unwrap_or_default())]
+    BadProfile {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, counted from 1, when that is known.
+        line: Option<usize>,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// A batch that the GPUs cannot share evenly.
+    #[error("a target batch of {target} does not divide by a world size of {world_size}")]
+    UnevenTarget {
+        /// Samples in one optimizer step over all GPUs.
+        target: u32,
+        /// GPUs.
+        world_size: u32,
+    },
+    /// A sequence that the model cannot take.
+    #[error("a sequence of {sequence} tokens is longer than the {longest} of `{model}`")]
+    SequenceTooLong {
+        /// The model.
+        model: String,
+        /// Tokens asked for.
+        sequence: u32,
+        /// Tokens the model takes at most.
+        longest: u32,
+    },
+    /// A sequence given to a model that has none.
+    #[error("`{model}` has no sequences, so `--seq {sequence}` has no meaning")]
+    NoSequences {
+        /// The model.
+        model: String,
+        /// Tokens asked for.
+        sequence: u32,
+    },
+    /// A precision that the card has no hardware for.
+    #[error("`{gpu}` has no {precision} in hardware (compute capability {capability}, needs 8.0)")]
+    NoHardware {
+        /// `bf16` or `tf32`.
+        precision: &'static str,
+        /// The card.
+        gpu: String,
+        /// Its compute capability.
+        capability: String,
+    },
+    /// A file that cannot be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// A file that cannot be written.
+    #[error("cannot write `{}`: {source}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// A plan file that is cut off or no plan.
+    #[error("`{}` is not a whole plan: {reason}", path.display())]
+    BrokenPlan {
+        /// The file.
+        path: PathBuf,
+        /// Where and why reading stopped.
+        reason: String,
+    },
+    /// A plan file of another version.
+    #[error("`{}` is a plan of version {found}; this vramfit reads version {expected}", path.display())]
+    PlanVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// The version that can be read.
+        expected: u32,
+    },
+    /// No worker to measure with.
+    #[error("no worker at `{}`", path.display())]
+    WorkerMissing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A worker that ended by a signal.
+    #[error("the worker was killed by signal {signal} {doing}")]
+    WorkerKilled {
+        /// The signal.
+        signal: i32,
+        /// What it was at, e.g. `at micro-batch 8`.
+        doing: String,
+    },
+    /// A worker that ended by itself without an answer.
+    #[error("the worker ended with status {status} {doing}: {last_line}")]
+    WorkerEnded {
+        /// Its exit status.
+        status: i32,
+        /// What it was at, e.g. `at micro-batch 8`.
+        doing: String,
+        /// The last line it wrote to its standard error.
+        last_line: String,
+    },
+    /// A worker that did not answer in time.
+    #[error("the worker gave no answer within {seconds} s {doing}")]
+    WorkerHung {
+        /// How long was waited.
+        seconds: u64,
+        /// What it was at, e.g. `at micro-batch 8`.
+        doing: String,
+    },
+    /// A worker that answered something that is no reply.
+    #[error("the worker answered `{line}`, which is no reply")]
+    WorkerRubbish {
+        /// What it said, shortened.
+        line: String,
+    },
+    /// A worker that cannot do what was asked.
+    #[error("the worker refused: {message}")]
+    WorkerRefused {
+        /// Its own words.
+        message: String,
+    },
+    /// A worker of another protocol.
+    #[error("the worker speaks protocol {found}; this vramfit speaks {expected}")]
+    WorkerProtocol {
+        /// The worker's.
+        found: u32,
+        /// Ours.
+        expected: u32,
+    },
+    /// The reader of our output went away.
+    #[error("the output was closed")]
+    ClosedOutput,
 }
 
 impl Error {
     /// A failure with the hints that follow from its kind alone.
     pub fn new(kind: ErrorKind) -> Self {
-        Self { kind, hints: Vec::new() }
+        let hints = hints(&kind);
+        Self { kind: Box::new(kind), hints }
     }
 
     /// Adds a hint: what to do, in one line.
@@ -61,10 +215,62 @@ impl Error {
 
     /// How the program ends on this failure.
     pub fn status(&self) -> ExitStatus {
-        match self.kind {
-            ErrorKind::UnknownName { .. } => ExitStatus::BadInput,
+        match *self.kind {
+            ErrorKind::UnknownName { .. }
+            | ErrorKind::BadValue { .. }
+            | ErrorKind::BadProfile { .. }
+            | ErrorKind::UnevenTarget { .. }
+            | ErrorKind::SequenceTooLong { .. }
+            | ErrorKind::NoSequences { .. }
+            | ErrorKind::NoHardware { .. }
+            | ErrorKind::Unreadable { .. }
+            | ErrorKind::Unwritable { .. }
+            | ErrorKind::BrokenPlan { .. }
+            | ErrorKind::PlanVersion { .. } => ExitStatus::BadInput,
+            ErrorKind::WorkerMissing { .. }
+            | ErrorKind::WorkerKilled { .. }
+            | ErrorKind::WorkerEnded { .. }
+            | ErrorKind::WorkerHung { .. }
+            | ErrorKind::WorkerRubbish { .. }
+            | ErrorKind::WorkerRefused { .. }
+            | ErrorKind::WorkerProtocol { .. } => ExitStatus::Failed,
+            // A reader such as `head` has what it wanted.
+            ErrorKind::ClosedOutput => ExitStatus::Done,
         }
     }
+}
+
+/// The hints that follow from a kind alone.
+fn hints(kind: &ErrorKind) -> Vec<String> {
+    let hint = match kind {
+        ErrorKind::UnevenTarget { target, world_size } => {
+            let below = target - target % world_size;
+            let above = u64::from(below) + u64::from(*world_size);
+            match below {
+                0 => format!("{above} would"),
+                _ => format!("{below} and {above} would"),
+            }
+        }
+        ErrorKind::SequenceTooLong { longest, .. } => format!("`--seq {longest}` is the most"),
+        ErrorKind::NoSequences { .. } => "leave `--seq` out".to_owned(),
+        ErrorKind::NoHardware { .. } => {
+            "PyTorch would emulate it, many times slower; use fp16 or fp32".to_owned()
+        }
+        ErrorKind::BrokenPlan { .. } | ErrorKind::PlanVersion { .. } => {
+            "write it anew with `vramfit plan … --output`".to_owned()
+        }
+        ErrorKind::WorkerMissing { .. } => {
+            "`make` builds it; `VRAMFIT_WORKER` may name another".to_owned()
+        }
+        ErrorKind::WorkerKilled { signal: 9, .. } => {
+            "the kernel does this when the host runs out of memory".to_owned()
+        }
+        ErrorKind::WorkerProtocol { .. } => {
+            "`make` builds both from the same sources; a `VRAMFIT_WORKER` may be stale".to_owned()
+        }
+        _ => return Vec::new(),
+    };
+    vec![hint]
 }
 
 impl From<ErrorKind> for Error {

@@ -60,6 +60,15 @@ impl Bytes {
         Self((self.0 as f64 * percent / 100.0) as u64)
     }
 
+    /// In whole MiB where that is exact, else in KiB: as drivers print sizes, and for comparing them.
+    pub fn exact(self) -> String {
+        match self.0 {
+            bytes if bytes.is_multiple_of(MIB) => format!("{} MiB", bytes / MIB),
+            bytes if bytes.is_multiple_of(KIB) => format!("{} KiB", bytes / KIB),
+            bytes => format!("{bytes} B"),
+        }
+    }
+
     /// In MiB.
     pub fn as_mib(self) -> f64 {
         self.0 as f64 / MIB as f64
@@ -134,6 +143,50 @@ impl FromStr for Bytes {
     }
 }
 
+/// A part of some memory: a percentage of it, or so many bytes whatever its size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Share {
+    /// Hundredths, from 0 to 100.
+    Percent(f64),
+    /// So many bytes.
+    Bytes(Bytes),
+}
+
+impl Share {
+    /// This part of `whole`; never more than all of it.
+    pub fn of(self, whole: Bytes) -> Bytes {
+        match self {
+            Self::Percent(percent) => whole.percent(percent),
+            Self::Bytes(bytes) => bytes.min(whole),
+        }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Percent(percent) => f.pad(&format!("{percent} %")),
+            Self::Bytes(bytes) => bytes.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Share {
+    type Err = ParseBytesError;
+
+    /// Reads `5%`, or a size as [`Bytes`] does.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let Some(number) = text.trim().strip_suffix('%') else {
+            return text.parse().map(Self::Bytes);
+        };
+        match number.trim().parse() {
+            Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Self::Percent(percent)),
+            _ => Err(ParseBytesError(text.to_owned())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +203,25 @@ mod tests {
     fn what_is_no_size_is_refused() {
         for text in ["", "GiB", "four", "4 XiB", "-4GiB", "4..5G", "1e400", "99999999T"] {
             assert_eq!(text.parse::<Bytes>(), Err(ParseBytesError(text.to_owned())), "{text}");
+        }
+    }
+
+    #[test]
+    fn exact_sizes_lose_nothing() {
+        assert_eq!(Bytes::mib(8188).exact(), "8188 MiB");
+        assert_eq!(Bytes(1536 << 10).exact(), "1536 KiB");
+        assert_eq!(Bytes(1000).exact(), "1000 B");
+    }
+
+    #[test]
+    fn shares_are_percentages_or_sizes() {
+        assert_eq!("5%".parse(), Ok(Share::Percent(5.0)));
+        assert_eq!("2.5 %".parse(), Ok(Share::Percent(2.5)));
+        assert_eq!("200MiB".parse(), Ok(Share::Bytes(Bytes::mib(200))));
+        assert_eq!(Share::Percent(5.0).of(Bytes::mib(4000)), Bytes::mib(200));
+        assert_eq!(Share::Bytes(Bytes::gib(5)).of(Bytes::gib(4)), Bytes::gib(4));
+        for text in ["101%", "-1%", "%", "NaN%", "five %"] {
+            assert_eq!(text.parse::<Share>(), Err(ParseBytesError(text.to_owned())), "{text}");
         }
     }
 

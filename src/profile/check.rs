@@ -1,0 +1,147 @@
+//! What a profile must be, beyond being well formed.
+
+use super::gpu::{Fact, GpuProfile};
+use super::model::{Architecture, Decoder, Mlp, ModelProfile, Pinn, Resnet};
+
+/// A profile that can contradict itself.
+pub(super) trait Check {
+    /// Name on the command line.
+    fn name(&self) -> &str;
+
+    /// The first contradiction, in words, if there is one.
+    fn contradiction(&self) -> Option<String>;
+}
+
+impl Check for GpuProfile {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn contradiction(&self) -> Option<String> {
+        let Self { total_memory, usable_memory, context, .. } = self;
+        if usable_memory.value > total_memory.value {
+            return Some(format!(
+                "usable memory of {} exceeds the total of {}",
+                usable_memory.value, total_memory.value
+            ));
+        }
+        if context.value >= usable_memory.value {
+            return Some(format!(
+                "a context of {} leaves nothing of {} usable",
+                context.value, usable_memory.value
+            ));
+        }
+        if self.product.trim().is_empty() {
+            return Some("`product` is empty".to_owned());
+        }
+        let unsourced = [
+            ("compute_capability", sourced(&self.compute_capability)),
+            ("multiprocessors", sourced(&self.multiprocessors)),
+            ("total_memory", sourced(total_memory)),
+            ("usable_memory", sourced(usable_memory)),
+            ("context", sourced(context)),
+            ("l2_cache", sourced(&self.l2_cache)),
+            ("memory_bus", sourced(&self.memory_bus)),
+            ("bandwidth", sourced(&self.bandwidth)),
+            ("boost_clock", sourced(&self.boost_clock)),
+            ("power", sourced(&self.power)),
+        ];
+        if let Some((fact, _)) = unsourced.into_iter().find(|(_, sourced)| !sourced) {
+            return Some(format!("`{fact}` has no source"));
+        }
+        let zero = [
+            ("multiprocessors", self.multiprocessors.value == 0),
+            ("memory_bus", self.memory_bus.value == 0),
+            ("boost_clock", self.boost_clock.value == 0),
+            ("power", self.power.value == 0),
+            ("bandwidth", self.bandwidth.value.is_nan() || self.bandwidth.value <= 0.0),
+        ];
+        let (fact, _) = zero.into_iter().find(|(_, zero)| *zero)?;
+        Some(format!("`{fact}` must be above zero"))
+    }
+}
+
+fn sourced<T>(fact: &Fact<T>) -> bool {
+    !fact.source.trim().is_empty()
+}
+
+impl Check for ModelProfile {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn contradiction(&self) -> Option<String> {
+        if self.parameters == 0 {
+            return Some("`parameters` must be above zero".to_owned());
+        }
+        if self.source.trim().is_empty() {
+            return Some("`source` is empty".to_owned());
+        }
+        let dimensions = match &self.architecture {
+            Architecture::Decoder(decoder) => decoder_dimensions(decoder),
+            Architecture::Resnet(resnet) => resnet_dimensions(resnet),
+            Architecture::Mlp(mlp) => mlp_dimensions(mlp),
+            Architecture::Pinn(pinn) => pinn_dimensions(pinn),
+        };
+        if let Some((name, _)) = dimensions.into_iter().find(|(_, size)| *size == 0) {
+            return Some(format!("`{name}` must be above zero"));
+        }
+        match &self.architecture {
+            Architecture::Decoder(decoder) => heads(decoder),
+            Architecture::Pinn(pinn) if pinn.inputs < 2 => {
+                Some("`inputs` must be at least 2: time and space".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A dimension's name in the file, and its size.
+type Dimension = (&'static str, u32);
+
+fn decoder_dimensions(decoder: &Decoder) -> Vec<Dimension> {
+    vec![
+        ("vocabulary", decoder.vocabulary),
+        ("context", decoder.context),
+        ("hidden", decoder.hidden),
+        ("layers", decoder.layers),
+        ("heads", decoder.heads),
+        ("kv_heads", decoder.kv_heads),
+        ("head_dim", decoder.head_dim.unwrap_or(1)),
+        ("feed_forward", decoder.feed_forward),
+    ]
+}
+
+fn resnet_dimensions(resnet: &Resnet) -> Vec<Dimension> {
+    let stages = resnet.stages.map(|blocks| ("stages", blocks));
+    stages.into_iter().chain([("classes", resnet.classes), ("image", resnet.image)]).collect()
+}
+
+fn mlp_dimensions(mlp: &Mlp) -> Vec<Dimension> {
+    let hidden = mlp.hidden.iter().map(|width| ("hidden", *width));
+    hidden.chain([("inputs", mlp.inputs), ("outputs", mlp.outputs)]).collect()
+}
+
+fn pinn_dimensions(pinn: &Pinn) -> Vec<Dimension> {
+    vec![
+        ("inputs", pinn.inputs),
+        ("width", pinn.width),
+        ("depth", pinn.depth),
+        ("points", pinn.points),
+    ]
+}
+
+/// What attention asks of the widths of a decoder.
+fn heads(decoder: &Decoder) -> Option<String> {
+    let Decoder { hidden, heads, kv_heads, head_dim, dropout, .. } = *decoder;
+    if head_dim.is_none() && hidden % heads != 0 {
+        return Some(format!("`hidden` of {hidden} does not divide by {heads} `heads`"));
+    }
+    if heads % kv_heads != 0 {
+        return Some(format!("{heads} `heads` do not divide by {kv_heads} `kv_heads`"));
+    }
+    if !(0.0..1.0).contains(&dropout) {
+        return Some(format!("`dropout` of {dropout} is not from 0 up to 1"));
+    }
+    None
+}

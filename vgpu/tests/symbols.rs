@@ -2,6 +2,7 @@
 //! PyTorch that needs more is known at once.
 //!
 //! Needs `nm` and a Python with PyTorch: `VRAMFIT_PYTHON`, or `.venv` in the checkout.
+#![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char};

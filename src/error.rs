@@ -20,10 +20,16 @@ pub enum ExitStatus {
     Failed = 3,
 }
 
+impl From<ExitStatus> for std::process::ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        Self::from(status as u8)
+    }
+}
+
 /// A failure that ends a command: one line that names the value, and hints what to do.
 #[derive(Debug)]
 pub struct Error {
-    kind: ErrorKind,
+    kind: Box<ErrorKind>,
     hints: Vec<String>,
 }
 
@@ -38,8 +44,148 @@ pub enum ErrorKind {
         /// What was asked for.
         name: String,
     },
-
-    // The device.
+    /// A flag's value that cannot be used.
+    #[error("`{flag} {value}`: {reason}")]
+    BadValue {
+        /// The flag, dashes included.
+        flag: String,
+        /// What was typed after it.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A profile that is broken.
+    #[error("`{}`{}: {reason}", path.display(), line.map(|n| format!(" line {n}")).unwrap_or_default())]
+    BadProfile {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, counted from 1, when that is known.
+        line: Option<usize>,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// A batch that the GPUs cannot share evenly.
+    #[error("a target batch of {target} does not divide by a world size of {world_size}")]
+    UnevenTarget {
+        /// Samples in one optimizer step over all GPUs.
+        target: u32,
+        /// GPUs.
+        world_size: u32,
+    },
+    /// A sequence that the model cannot take.
+    #[error("a sequence of {sequence} tokens is longer than the {longest} of `{model}`")]
+    SequenceTooLong {
+        /// The model.
+        model: String,
+        /// Tokens asked for.
+        sequence: u32,
+        /// Tokens the model takes at most.
+        longest: u32,
+    },
+    /// A sequence given to a model that has none.
+    #[error("`{model}` has no sequences, so `--seq {sequence}` has no meaning")]
+    NoSequences {
+        /// The model.
+        model: String,
+        /// Tokens asked for.
+        sequence: u32,
+    },
+    /// A precision that the card has no hardware for.
+    #[error("`{gpu}` has no {precision} in hardware (compute capability {capability}, needs 8.0)")]
+    NoHardware {
+        /// `bf16` or `tf32`.
+        precision: &'static str,
+        /// The card.
+        gpu: String,
+        /// Its compute capability.
+        capability: String,
+    },
+    /// A file that cannot be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// A file that cannot be written.
+    #[error("cannot write `{}`: {source}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// A plan file that is cut off or no plan.
+    #[error("`{}` is not a whole plan: {reason}", path.display())]
+    BrokenPlan {
+        /// The file.
+        path: PathBuf,
+        /// Where and why reading stopped.
+        reason: String,
+    },
+    /// A plan file of another version.
+    #[error("`{}` is a plan of version {found}; this vramfit reads version {expected}", path.display())]
+    PlanVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// The version that can be read.
+        expected: u32,
+    },
+    /// No worker to measure with.
+    #[error("no worker at `{}`", path.display())]
+    WorkerMissing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A worker that ended by a signal.
+    #[error("the worker was killed by signal {signal} {doing}")]
+    WorkerKilled {
+        /// The signal.
+        signal: i32,
+        /// What it was at, e.g. `at micro-batch 8`.
+        doing: String,
+    },
+    /// A worker that ended by itself without an answer.
+    #[error("the worker ended with status {status} {doing}: {last_line}")]
+    WorkerEnded {
+        /// Its exit status.
+        status: i32,
+        /// What it was at, e.g. `at micro-batch 8`.
+        doing: String,
+        /// The last line it wrote to its standard error.
+        last_line: String,
+    },
+    /// A worker that did not answer in time.
+    #[error("the worker gave no answer within {seconds} s {doing}")]
+    WorkerHung {
+        /// How long was waited.
+        seconds: u64,
+        /// What it was at, e.g. `at micro-batch 8`.
+        doing: String,
+    },
+    /// A worker that answered something that is no reply.
+    #[error("the worker answered `{line}`, which is no reply")]
+    WorkerRubbish {
+        /// What it said, shortened.
+        line: String,
+    },
+    /// A worker that cannot do what was asked.
+    #[error("the worker refused: {message}")]
+    WorkerRefused {
+        /// Its own words.
+        message: String,
+    },
+    /// A worker of another protocol.
+    #[error("the worker speaks protocol {found}; this vramfit speaks {expected}")]
+    WorkerProtocol {
+        /// The worker's.
+        found: u32,
+        /// Ours.
+        expected: u32,
+    },
     /// Nothing of the GPU's memory is left to plan with.
     #[error(
         "nothing is left of {usable} usable memory: others hold {held_by_others}, \
@@ -77,14 +223,6 @@ pub enum ErrorKind {
         /// The operating system's reason.
         source: io::Error,
     },
-
-    // The worker.
-    /// There is no worker to start.
-    #[error("the worker is not at `{}`", path.display())]
-    WorkerMissing {
-        /// Where it was looked for.
-        path: PathBuf,
-    },
     /// The worker could not be started.
     #[error("cannot start `{}`: {source}", path.display())]
     WorkerStart {
@@ -92,16 +230,6 @@ pub enum ErrorKind {
         path: PathBuf,
         /// The operating system's reason.
         source: io::Error,
-    },
-    /// The worker speaks another version of the protocol.
-    #[error("the worker `{}` speaks protocol {found}, expected {expected}", path.display())]
-    WorkerProtocol {
-        /// The worker's executable.
-        path: PathBuf,
-        /// What it speaks.
-        found: u32,
-        /// What this program speaks.
-        expected: u32,
     },
     /// The worker is of another release.
     #[error("the worker `{}` is of version {found}, expected {expected}", path.display())]
@@ -113,54 +241,6 @@ pub enum ErrorKind {
         /// This program's version.
         expected: &'static str,
     },
-    /// The worker would not work.
-    #[error("the worker refused: {message}")]
-    WorkerRefused {
-        /// Its reason.
-        message: String,
-    },
-    /// The worker ended by signal 9, which nobody here had sent.
-    #[error("the worker was killed {at}, most likely by the kernel for lack of host memory")]
-    WorkerKilled {
-        /// Where it was, e.g. `at micro-batch 8`.
-        at: String,
-    },
-    /// The worker ended by another signal.
-    #[error("the worker ended with signal {signal} {at}{}", last_line(last))]
-    WorkerSignal {
-        /// The signal's number.
-        signal: i32,
-        /// Where it was.
-        at: String,
-        /// The last line on its stderr.
-        last: Option<String>,
-    },
-    /// The worker ended by itself without a reply.
-    #[error("the worker ended with status {code} {at}{}", last_line(last))]
-    WorkerEnded {
-        /// Its exit status.
-        code: i32,
-        /// Where it was.
-        at: String,
-        /// The last line on its stderr.
-        last: Option<String>,
-    },
-    /// The worker said something that is no reply, or a reply to something else.
-    #[error("the worker answered `{line}` {at}, which is no reply to the request")]
-    WorkerRubbish {
-        /// The beginning of what it said.
-        line: String,
-        /// Where it was.
-        at: String,
-    },
-    /// The worker gave no answer in time.
-    #[error("the worker gave no answer within {seconds} s {at}")]
-    WorkerHung {
-        /// The limit.
-        seconds: u64,
-        /// Where it was.
-        at: String,
-    },
     /// Not one point could be measured.
     #[error("nothing could be measured: {reason}")]
     NothingMeasured {
@@ -170,99 +250,11 @@ pub enum ErrorKind {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
-
-    // Files.
-    /// A file could not be read.
-    #[error("cannot read `{}`: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: io::Error,
-    },
-    /// A file could not be written.
-    #[error("cannot write `{}`: {source}", path.display())]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: io::Error,
-    },
-    /// A file that should be a plan is none.
-    #[error("`{}` is no plan: {reason}", path.display())]
-    PlanMalformed {
-        /// The file.
-        path: PathBuf,
-        /// Where and why reading stopped.
-        reason: String,
-    },
-    /// A plan of another version.
-    #[error("`{}` is of plan version {found}, expected {expected}", path.display())]
-    PlanVersion {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u64,
-        /// The version that this program writes.
-        expected: u32,
-    },
     /// A plan without a recommendation cannot be checked.
     #[error("`{}` recommends nothing to check", path.display())]
     PlanWithoutChoice {
         /// The file.
         path: PathBuf,
-    },
-
-    // What is asked for.
-    /// A count that must be at least 1.
-    #[error("`{flag} 0` asks for nothing")]
-    Zero {
-        /// The flag.
-        flag: &'static str,
-    },
-    /// The target batch cannot be shared out.
-    #[error("a target batch of {target} is not divisible by a world size of {world_size}")]
-    NotDivisible {
-        /// `--target-batch`.
-        target: u32,
-        /// `--world-size`.
-        world_size: u32,
-    },
-    /// A sequence that the model cannot take.
-    #[error("a sequence of {asked} is longer than `{model}` can take, {longest}")]
-    SequenceTooLong {
-        /// `--seq`.
-        asked: u32,
-        /// The model's name.
-        model: String,
-        /// Its longest sequence.
-        longest: u32,
-    },
-    /// A sequence for a model that has none.
-    #[error("`{model}` takes no sequences, but `--seq {asked}` was given")]
-    NoSequence {
-        /// `--seq`.
-        asked: u32,
-        /// The model's name.
-        model: String,
-    },
-    /// A precision that the card's hardware lacks.
-    #[error("`{gpu}` has compute capability {capability} and no {precision} in hardware")]
-    NoPrecision {
-        /// The card's name.
-        gpu: String,
-        /// Its compute capability.
-        capability: String,
-        /// What was asked for.
-        precision: &'static str,
-    },
-    /// A flag is missing.
-    #[error("`{command}` needs {what}")]
-    Missing {
-        /// The command.
-        command: &'static str,
-        /// The flag or flags.
-        what: &'static str,
     },
     /// A program could not be started.
     #[error("cannot start `{program}`: {source}")]
@@ -272,17 +264,16 @@ pub enum ErrorKind {
         /// The operating system's reason.
         source: io::Error,
     },
-}
-
-/// How the last line of a child's stderr is quoted.
-fn last_line(last: &Option<String>) -> String {
-    last.as_ref().map_or_else(String::new, |line| format!("; the last line it wrote: {line}"))
+    /// The reader of our output went away.
+    #[error("the output was closed")]
+    ClosedOutput,
 }
 
 impl Error {
     /// A failure with the hints that follow from its kind alone.
     pub fn new(kind: ErrorKind) -> Self {
-        Self { kind, hints: Vec::new() }
+        let hints = hints(&kind);
+        Self { kind: Box::new(kind), hints }
     }
 
     /// Adds a hint: what to do, in one line.
@@ -304,38 +295,78 @@ impl Error {
 
     /// How the program ends on this failure.
     pub fn status(&self) -> ExitStatus {
-        match self.kind {
-            ErrorKind::UnknownName { .. } => ExitStatus::BadInput,
-            ErrorKind::NoBudget { .. }
-            | ErrorKind::PlanMalformed { .. }
+        match *self.kind {
+            ErrorKind::UnknownName { .. }
+            | ErrorKind::BadValue { .. }
+            | ErrorKind::BadProfile { .. }
+            | ErrorKind::UnevenTarget { .. }
+            | ErrorKind::SequenceTooLong { .. }
+            | ErrorKind::NoSequences { .. }
+            | ErrorKind::NoHardware { .. }
+            | ErrorKind::Unreadable { .. }
+            | ErrorKind::Unwritable { .. }
+            | ErrorKind::BrokenPlan { .. }
             | ErrorKind::PlanVersion { .. }
             | ErrorKind::PlanWithoutChoice { .. }
-            | ErrorKind::Unreadable { .. }
-            | ErrorKind::Zero { .. }
-            | ErrorKind::NotDivisible { .. }
-            | ErrorKind::SequenceTooLong { .. }
-            | ErrorKind::NoSequence { .. }
-            | ErrorKind::NoPrecision { .. }
-            | ErrorKind::Missing { .. } => ExitStatus::BadInput,
-            ErrorKind::Nvml { .. }
-            | ErrorKind::VirtualGpuMissing { .. }
-            | ErrorKind::VirtualGpuFolder { .. }
-            | ErrorKind::WorkerMissing { .. }
-            | ErrorKind::WorkerStart { .. }
-            | ErrorKind::WorkerProtocol { .. }
-            | ErrorKind::WorkerVersion { .. }
-            | ErrorKind::WorkerRefused { .. }
+            | ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
+            ErrorKind::WorkerMissing { .. }
             | ErrorKind::WorkerKilled { .. }
-            | ErrorKind::WorkerSignal { .. }
             | ErrorKind::WorkerEnded { .. }
-            | ErrorKind::WorkerRubbish { .. }
             | ErrorKind::WorkerHung { .. }
+            | ErrorKind::WorkerRubbish { .. }
+            | ErrorKind::WorkerRefused { .. }
+            | ErrorKind::WorkerProtocol { .. }
+            | ErrorKind::WorkerStart { .. }
+            | ErrorKind::WorkerVersion { .. }
             | ErrorKind::NothingMeasured { .. }
             | ErrorKind::Interrupted
-            | ErrorKind::Unwritable { .. }
+            | ErrorKind::Nvml { .. }
+            | ErrorKind::VirtualGpuMissing { .. }
+            | ErrorKind::VirtualGpuFolder { .. }
             | ErrorKind::ProgramStart { .. } => ExitStatus::Failed,
+            // A reader such as `head` has what it wanted.
+            ErrorKind::ClosedOutput => ExitStatus::Done,
         }
     }
+}
+
+/// The hints that follow from a kind alone.
+fn hints(kind: &ErrorKind) -> Vec<String> {
+    let hint = match kind {
+        ErrorKind::UnevenTarget { target, world_size } => {
+            let below = target - target % world_size;
+            let above = u64::from(below) + u64::from(*world_size);
+            match below {
+                0 => format!("{above} would"),
+                _ => format!("{below} and {above} would"),
+            }
+        }
+        ErrorKind::SequenceTooLong { longest, .. } => format!("`--seq {longest}` is the most"),
+        ErrorKind::NoSequences { .. } => "leave `--seq` out".to_owned(),
+        ErrorKind::NoHardware { .. } => {
+            "PyTorch would emulate it, many times slower; use fp16 or fp32".to_owned()
+        }
+        ErrorKind::BrokenPlan { .. } | ErrorKind::PlanVersion { .. } => {
+            "write it anew with `vramfit plan … --output`".to_owned()
+        }
+        ErrorKind::WorkerMissing { .. } => {
+            "`make` builds it; `VRAMFIT_WORKER` may name another".to_owned()
+        }
+        ErrorKind::WorkerKilled { signal: 9, .. } => {
+            "the kernel does this when the host runs out of memory".to_owned()
+        }
+        ErrorKind::WorkerProtocol { .. } | ErrorKind::WorkerVersion { .. } => {
+            "`make` builds both from the same sources; a `VRAMFIT_WORKER` may be stale".to_owned()
+        }
+        ErrorKind::NoBudget { .. } => {
+            "a smaller `--reserve` or `--margin`, or fewer programs on the GPU".to_owned()
+        }
+        ErrorKind::VirtualGpuMissing { .. } => {
+            "`make` builds it; `VRAMFIT_VGPU_LIBRARY` may name another".to_owned()
+        }
+        _ => return Vec::new(),
+    };
+    vec![hint]
 }
 
 impl From<ErrorKind> for Error {

@@ -1,2 +1,7 @@
 //! The command line of vramfit.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    vramfit::cli::run(std::env::args_os())
+}

@@ -134,6 +134,50 @@ impl FromStr for Bytes {
     }
 }
 
+/// A part of some memory: a percentage of it, or so many bytes whatever its size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Share {
+    /// Hundredths, from 0 to 100.
+    Percent(f64),
+    /// So many bytes.
+    Bytes(Bytes),
+}
+
+impl Share {
+    /// This part of `whole`; never more than all of it.
+    pub fn of(self, whole: Bytes) -> Bytes {
+        match self {
+            Self::Percent(percent) => whole.percent(percent),
+            Self::Bytes(bytes) => bytes.min(whole),
+        }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Percent(percent) => f.pad(&format!("{percent} %")),
+            Self::Bytes(bytes) => bytes.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Share {
+    type Err = ParseBytesError;
+
+    /// Reads `5%`, or a size as [`Bytes`] does.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let Some(number) = text.trim().strip_suffix('%') else {
+            return text.parse().map(Self::Bytes);
+        };
+        match number.trim().parse() {
+            Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Self::Percent(percent)),
+            _ => Err(ParseBytesError(text.to_owned())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +194,18 @@ mod tests {
     fn what_is_no_size_is_refused() {
         for text in ["", "GiB", "four", "4 XiB", "-4GiB", "4..5G", "1e400", "99999999T"] {
             assert_eq!(text.parse::<Bytes>(), Err(ParseBytesError(text.to_owned())), "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_are_percentages_or_sizes() {
+        assert_eq!("5%".parse(), Ok(Share::Percent(5.0)));
+        assert_eq!("2.5 %".parse(), Ok(Share::Percent(2.5)));
+        assert_eq!("200MiB".parse(), Ok(Share::Bytes(Bytes::mib(200))));
+        assert_eq!(Share::Percent(5.0).of(Bytes::mib(4000)), Bytes::mib(200));
+        assert_eq!(Share::Bytes(Bytes::gib(5)).of(Bytes::gib(4)), Bytes::gib(4));
+        for text in ["101%", "-1%", "%", "NaN%", "five %"] {
+            assert_eq!(text.parse::<Share>(), Err(ParseBytesError(text.to_owned())), "{text}");
         }
     }
 

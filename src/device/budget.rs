@@ -1,52 +1,16 @@
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind};
 use crate::units::Bytes;
 
-/// How much of a GPU's memory is held back from planning, as the command line states it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Margin {
-    /// Hundredths of the board's memory.
-    Percent(f64),
-    /// A fixed amount.
-    Fixed(Bytes),
-}
-
-impl Margin {
-    /// What is held back where nothing is stated: 5 % and at least 200 MiB; of a GPU without a
-    /// display, which no desktop can grow on, 3 % and at least 128 MiB.
-    pub fn default_of(total: Bytes, display: bool) -> Bytes {
-        if display {
-            total.percent(5.0).max(Bytes::mib(200))
-        } else {
-            total.percent(3.0).max(Bytes::mib(128))
-        }
-    }
-
-    /// In bytes, of a board of `total` bytes.
-    pub fn of(self, total: Bytes) -> Bytes {
-        match self {
-            Self::Percent(percent) => total.percent(percent),
-            Self::Fixed(bytes) => bytes,
-        }
-    }
-}
-
-impl FromStr for Margin {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || format!("`{text}` is no margin; write a share such as 5% or a size");
-        match text.trim().strip_suffix('%') {
-            Some(share) => match share.trim().parse::<f64>() {
-                Ok(percent) if (0.0..100.0).contains(&percent) => Ok(Self::Percent(percent)),
-                _ => Err(wrong()),
-            },
-            None => text.parse().map(Self::Fixed).map_err(|_| wrong()),
-        }
+/// What is held back of a board of `total` bytes where nothing is stated: 5 % and at least 200 MiB;
+/// without a display, so that no desktop can grow on it, 3 % and at least 128 MiB.
+pub(super) fn default_margin(total: Bytes, display: bool) -> Bytes {
+    if display {
+        total.percent(5.0).max(Bytes::mib(200))
+    } else {
+        total.percent(3.0).max(Bytes::mib(128))
     }
 }
 
@@ -83,8 +47,7 @@ impl Budget {
         let held = held_by_others + reserve + margin;
         let budget = usable.saturating_sub(held);
         if budget == Bytes::ZERO {
-            return Err(Error::new(ErrorKind::NoBudget { usable, held_by_others, reserve, margin })
-                .hint("a smaller `--reserve` or `--margin`, or ending other GPU programs"));
+            return Err(ErrorKind::NoBudget { usable, held_by_others, reserve, margin }.into());
         }
         Ok(Self { total, usable, held_by_others, reserve, margin, budget })
     }
@@ -95,20 +58,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn margins_are_shares_or_sizes() {
-        assert_eq!("5%".parse(), Ok(Margin::Percent(5.0)));
-        assert_eq!("2.5 %".parse(), Ok(Margin::Percent(2.5)));
-        assert_eq!("300MiB".parse(), Ok(Margin::Fixed(Bytes::mib(300))));
-        for wrong in ["-1%", "100%", "x%", "lots", ""] {
-            assert!(wrong.parse::<Margin>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn the_default_margin_is_smaller_without_a_display() {
-        assert_eq!(Margin::default_of(Bytes::gib(4), true), Bytes(214_748_364));
-        assert_eq!(Margin::default_of(Bytes::gib(2), true), Bytes::mib(200));
-        assert_eq!(Margin::default_of(Bytes::gib(4), false), Bytes::mib(128));
+        assert_eq!(default_margin(Bytes::gib(4), true), Bytes(214_748_364));
+        assert_eq!(default_margin(Bytes::gib(2), true), Bytes::mib(200));
+        assert_eq!(default_margin(Bytes::gib(4), false), Bytes::mib(128));
     }
 
     #[test]

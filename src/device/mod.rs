@@ -18,7 +18,7 @@ use nvml_wrapper::Nvml;
 use crate::measurement::EvidenceKind;
 use crate::profile::gpu::ComputeCapability;
 
-pub use budget::{Budget, Margin};
+pub use budget::Budget;
 pub use real_gpu::{RealGpu, RealGpus};
 pub use run_reports::{RunReports, read_run_reports};
 pub use sampler::{Sampler, Sight};

@@ -65,7 +65,9 @@ fn explain(error: &NvmlError) -> (String, Option<&'static str>) {
         NvmlError::GpuLost => {
             ("the GPU has fallen off the bus", "check cables or the dock, then reboot")
         }
-        NvmlError::ResetRequired => ("the GPU must be reset", "reboot, or `nvidia-smi --gpu-reset`"),
+        NvmlError::ResetRequired => {
+            ("the GPU must be reset", "reboot, or `nvidia-smi --gpu-reset`")
+        }
         NvmlError::InsufficientPower => ("the GPU lacks power", "check its power cables"),
         NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound => {
             ("the driver is too old", "driver 510 or later is needed")

@@ -6,9 +6,10 @@ use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
+use super::budget::default_margin;
 use super::limits::Limits;
 use super::nvml::{failure, is_absent, open};
-use super::{Budget, Margin, Setup};
+use super::{Budget, Setup};
 use crate::error::{Error, ErrorKind};
 use crate::profile::gpu::ComputeCapability;
 use crate::units::Bytes;
@@ -143,7 +144,7 @@ fn budget_now(device: &Device<'_>, setup: Setup) -> Result<Result<Budget, Error>
     let display = device.is_display_active().unwrap_or(true);
     let margin = match setup.margin {
         Some(margin) => margin.of(cap),
-        None => Margin::default_of(cap, display),
+        None => default_margin(cap, display),
     };
     Ok(Budget::new(cap, cap.saturating_sub(driver), held, setup.reserve, margin))
 }

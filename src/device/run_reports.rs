@@ -34,7 +34,11 @@ pub fn read_run_reports(folder: &Path) -> RunReports {
     let names: BTreeSet<_> = reports.iter().flat_map(|report| &report.not_implemented).collect();
     RunReports {
         not_implemented: names.into_iter().cloned().collect(),
-        read_backs: reports.iter().flat_map(|report| &report.read_backs).map(|back| back.count).sum(),
+        read_backs: reports
+            .iter()
+            .flat_map(|report| &report.read_backs)
+            .map(|back| back.count)
+            .sum(),
         internal_errors: reports.iter().flat_map(|report| report.internal_errors.clone()).collect(),
         reports,
     }

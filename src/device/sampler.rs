@@ -55,10 +55,8 @@ impl Sampler {
 
     /// Starts to watch process `pid` on the GPU with this UUID.
     pub fn start(nvml: Arc<Nvml>, uuid: String, pid: u32, baseline: u64) -> Self {
-        let shared = Arc::new(Shared {
-            sight: Mutex::new(Sight::default()),
-            ended: AtomicBool::new(false),
-        });
+        let shared =
+            Arc::new(Shared { sight: Mutex::new(Sight::default()), ended: AtomicBool::new(false) });
         let thread = thread::spawn({
             let (nvml, uuid, shared) = (Arc::clone(&nvml), uuid.clone(), Arc::clone(&shared));
             move || {

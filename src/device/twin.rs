@@ -5,9 +5,9 @@ use crate::units::Bytes;
 /// The profile of a real card's virtual twin: what NVML and CUDA tell, and for the rest the card's
 /// profile where there is one.
 pub fn twin_profile(real: &RealGpu, known: Option<&GpuProfile>) -> GpuProfile {
-    let multiprocessors = real.multiprocessors.unwrap_or_else(|| {
-        known.map_or(16, |profile| profile.multiprocessors.value)
-    });
+    let multiprocessors = real
+        .multiprocessors
+        .unwrap_or_else(|| known.map_or(16, |profile| profile.multiprocessors.value));
     let clock = real.clock.unwrap_or_else(|| known.map_or(1500, |known| known.boost_clock.value));
     let power = real.power_limit.map(|milliwatts| milliwatts / 1000);
     GpuProfile {
@@ -26,6 +26,7 @@ pub fn twin_profile(real: &RealGpu, known: Option<&GpuProfile>) -> GpuProfile {
             None => inferred(Bytes::mib(50 + 3 * u64::from(multiprocessors))),
         },
         l2_cache: known.map_or_else(|| inferred(Bytes::mib(4)), |known| known.l2_cache.clone()),
+        memory_bus: known.map_or_else(|| inferred(256), |known| known.memory_bus.clone()),
         bandwidth: known.map_or_else(|| inferred(400.0), |known| known.bandwidth.clone()),
         boost_clock: observed(clock),
         power: match (power, known) {

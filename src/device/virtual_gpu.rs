@@ -9,12 +9,13 @@ use nvml_wrapper::Nvml;
 use tempfile::TempDir;
 use vramfit_vgpu_schema::{Description, Device, SCHEMA, folder};
 
+use super::Budget;
+use super::budget::default_margin;
 use super::limits::{Limits, REGISTERS};
 use super::nvml::open;
-use super::{Budget, Margin};
 use crate::error::{Error, ErrorKind};
 use crate::profile::gpu::GpuProfile;
-use crate::units::Bytes;
+use crate::units::{Bytes, Share};
 
 /// How the product name of each virtual GPU ends.
 pub const VIRTUAL_SUFFIX: &str = " (virtual)";
@@ -37,8 +38,8 @@ pub struct Setup {
     pub vram: Option<Bytes>,
     /// Set aside for others.
     pub reserve: Bytes,
-    /// Held back; `None` is the default of [`Margin::default_of`].
-    pub margin: Option<Margin>,
+    /// Held back; `None` is 5 % and at least 200 MiB, or 3 % and 128 MiB without a display.
+    pub margin: Option<Share>,
 }
 
 /// A virtual GPU in a private folder of its own, gone when this is dropped.
@@ -141,7 +142,7 @@ fn budget(profile: &GpuProfile, setup: Setup) -> Result<Budget, Error> {
     let total = setup.vram.unwrap_or(profile.total_memory.value);
     let margin = match setup.margin {
         Some(margin) => margin.of(total),
-        None => Margin::default_of(total, true),
+        None => default_margin(total, true),
     };
     Budget::new(total, total.saturating_sub(driver), Bytes::ZERO, setup.reserve, margin)
 }
@@ -154,9 +155,7 @@ fn library() -> Result<PathBuf, Error> {
     };
     match path.canonicalize() {
         Ok(path) => Ok(path),
-        Err(_) => Err(Error::new(ErrorKind::VirtualGpuMissing { path }).hint(format!(
-            "`make` builds it; `{LIBRARY_VARIABLE}` names one that lies elsewhere"
-        ))),
+        Err(_) => Err(ErrorKind::VirtualGpuMissing { path }.into()),
     }
 }
 
@@ -191,7 +190,6 @@ fn lay_out(library: &Path, device: &Device) -> io::Result<TempDir> {
 fn describe(profile: &GpuProfile, budget: &Budget) -> Device {
     let capability = profile.compute_capability.value;
     let limits = Limits::of(capability);
-    let bus = bus_bits(profile);
     Device {
         name: match profile.product.strip_suffix(VIRTUAL_SUFFIX) {
             Some(_) => profile.product.clone(),
@@ -211,27 +209,12 @@ fn describe(profile: &GpuProfile, budget: &Budget) -> Device {
         blocks_per_multiprocessor: limits.blocks,
         registers_per_multiprocessor: REGISTERS,
         clock_khz: profile.boost_clock.value as i32 * 1000,
-        // Two transfers a clock.
-        memory_clock_khz: (profile.bandwidth.value * 1e6 / (f64::from(bus) / 8.0) / 2.0) as i32,
-        memory_bus_bits: bus,
+        memory_clock_khz: profile.memory_clock_khz() as i32,
+        memory_bus_bits: profile.memory_bus.value as i32,
         // Which board of the family: not known to a profile, and no memory depends on it.
         pci_device_id: 0x10de,
         power_limit_milliwatts: profile.power.value * 1000,
     }
-}
-
-/// A bus of usual width on which the profile's bandwidth is usual. It is shown, no more.
-fn bus_bits(profile: &GpuProfile) -> i32 {
-    let bandwidth = profile.bandwidth.value;
-    if bandwidth > 1900.0 || profile.architecture == "Volta" {
-        return 5120;
-    }
-    let gigabits_a_pin = if profile.compute_capability.value.major >= 12 { 28.0 } else { 15.0 };
-    let bits = bandwidth * 8.0 / gigabits_a_pin;
-    [64, 96, 128, 192, 256, 320, 384, 512]
-        .into_iter()
-        .min_by(|a, b| f64::abs(f64::from(*a) - bits).total_cmp(&f64::abs(f64::from(*b) - bits)))
-        .unwrap_or(128)
 }
 
 /// The same for the same profile on every machine: the 128-bit FNV-1a hash of its name, marked as
@@ -239,17 +222,11 @@ fn bus_bits(profile: &GpuProfile) -> i32 {
 fn uuid(name: &str) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    let hash = name.bytes().fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    let hash =
+        name.bytes().fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
     let marked = hash & !(0xf << 76) & !(0x3 << 62) | 0x8 << 76 | 0x2 << 62;
     let hex = format!("{marked:032x}");
-    format!(
-        "GPU-{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )
+    format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 #[cfg(test)]
@@ -274,6 +251,7 @@ pub(super) mod tests {
             usable_memory: fact(Bytes::mib(3770)),
             context: fact(Bytes::mib(100)),
             l2_cache: fact(Bytes::mib(2)),
+            memory_bus: fact(128),
             bandwidth: fact(192.0),
             boost_clock: fact(1740),
             power: fact(80),
@@ -293,7 +271,7 @@ pub(super) mod tests {
         );
         assert_eq!(device.total_memory_bytes, Bytes::gib(4).get());
         assert!(device.name.ends_with(VIRTUAL_SUFFIX));
-        assert_eq!((device.memory_bus_bits, device.memory_clock_khz), (96, 8_000_000));
+        assert_eq!((device.memory_bus_bits, device.memory_clock_khz), (128, 6_000_000));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::units::Bytes;
 
@@ -51,13 +51,19 @@ pub struct GpuProfile {
     /// Streaming multiprocessors.
     pub multiprocessors: Fact<u32>,
     /// Board memory, NVML's total.
+    #[serde(deserialize_with = "size")]
     pub total_memory: Fact<Bytes>,
     /// CUDA's total on Linux: the board's memory less the driver's reserve.
+    #[serde(deserialize_with = "size")]
     pub usable_memory: Fact<Bytes>,
     /// CUDA context of one PyTorch process with its kernels loaded lazily.
+    #[serde(deserialize_with = "size")]
     pub context: Fact<Bytes>,
     /// Level-2 cache.
+    #[serde(deserialize_with = "size")]
     pub l2_cache: Fact<Bytes>,
+    /// Width of the memory bus in bits.
+    pub memory_bus: Fact<u32>,
     /// Memory bandwidth in GB/s (10⁹ bytes).
     pub bandwidth: Fact<f64>,
     /// Highest boost clock in MHz.
@@ -67,6 +73,60 @@ pub struct GpuProfile {
     /// What else one should know.
     #[serde(default)]
     pub notes: String,
+}
+
+impl GpuProfile {
+    /// Whether a driver may call this card `product`. Drivers before 470 or so leave the vendor's
+    /// name out.
+    pub fn goes_by(&self, product: &str) -> bool {
+        let plain = |name: &str| name.trim().trim_start_matches("NVIDIA ").to_lowercase();
+        let wanted = plain(product);
+        std::iter::once(&self.product).chain(&self.aliases).any(|name| plain(name) == wanted)
+    }
+
+    /// Clock of the memory in kHz as CUDA counts it: two transfers a tick, so that bandwidth is
+    /// 2 × clock × bus width.
+    pub fn memory_clock_khz(&self) -> u32 {
+        let bytes_a_transfer = f64::from(self.memory_bus.value) / 8.0;
+        (self.bandwidth.value * 1e6 / (2.0 * bytes_a_transfer)).round() as u32
+    }
+}
+
+/// Reads a size with its unit as people write it (`"4096 MiB"`), or a plain number of bytes.
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Fact<Bytes>, D::Error> {
+    struct Size(Bytes);
+
+    impl<'de> Deserialize<'de> for Size {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_any(SizeVisitor).map(Self)
+        }
+    }
+
+    struct SizeVisitor;
+
+    impl serde::de::Visitor<'_> for SizeVisitor {
+        type Value = Bytes;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a size such as \"4096 MiB\"")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bytes, E> {
+            text.parse().map_err(E::custom)
+        }
+
+        fn visit_u64<E: serde::de::Error>(self, bytes: u64) -> Result<Bytes, E> {
+            Ok(Bytes(bytes))
+        }
+
+        fn visit_i64<E: serde::de::Error>(self, bytes: i64) -> Result<Bytes, E> {
+            let bytes = u64::try_from(bytes);
+            bytes.map(Bytes).map_err(|_| E::custom("a size is not negative"))
+        }
+    }
+
+    let Fact { value: Size(value), basis, source } = Fact::deserialize(deserializer)?;
+    Ok(Fact { value, basis, source })
 }
 
 /// Where a card is found.
@@ -93,6 +153,30 @@ pub struct ComputeCapability {
     pub major: u32,
     /// Member of the generation.
     pub minor: u32,
+}
+
+impl Basis {
+    /// As it stands in a profile.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Observed => "observed",
+            Self::Specified => "specified",
+            Self::Inferred => "inferred",
+        }
+    }
+}
+
+impl Segment {
+    /// As it stands in a profile.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Laptop => "laptop",
+            Self::Desktop => "desktop",
+            Self::Workstation => "workstation",
+            Self::DataCenter => "data-center",
+            Self::Embedded => "embedded",
+        }
+    }
 }
 
 impl ComputeCapability {

@@ -1,4 +1,9 @@
 //! What is known of GPUs and models: data files, their types, and finding one by name.
 
+mod catalog;
+mod check;
 pub mod gpu;
 pub mod model;
+mod shelf;
+
+pub use catalog::Catalog;

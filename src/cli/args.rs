@@ -1,0 +1,299 @@
+//! The command line as clap sees it, and nothing that does anything.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::values;
+use crate::units::{Bytes, Share};
+use crate::workload::{Checkpointing, Optimizer, Precision};
+
+/// Plans the memory of a training run before it starts
+///
+/// Runs the real training step with PyTorch, on your GPU or on a virtual one that executes nothing
+/// but accounts for every byte, and says which micro-batch fits.
+#[derive(Debug, Parser)]
+#[command(name = "vramfit", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit status: 0 it fits, or the work is done; 1 it does not fit; 2 bad input; 3 could not measure.";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    Plan(PlanArgs),
+    Check(CheckArgs),
+    Run(RunArgs),
+    Gpus(GpusArgs),
+    Models(ModelsArgs),
+    Completions(CompletionsArgs),
+}
+
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  vramfit plan --target-batch 64
+  vramfit plan --target-batch 64 --model resnet50 --gpu rtx-3050-laptop-4gb
+  vramfit plan --target-batch 64 --model gpt2-small --seq 512 --precision bf16,fp16 --json
+  vramfit plan --target-batch 256 --world-size 2 --vram 8GiB --reserve 600MiB --output plan.json";
+
+/// Find the settings that reach a target batch within the GPU's memory
+///
+/// The answer holds the micro-batch, the accumulation steps that make up the target, the precision
+/// and the checkpointing. No micro-batch is recommended that was not run.
+#[derive(Debug, Args)]
+#[command(after_help = PLAN_EXAMPLES)]
+pub(super) struct PlanArgs {
+    /// Samples in one optimizer step, over all GPUs
+    #[arg(long, value_name = "N", value_parser = values::count, help_heading = "Training")]
+    pub(super) target_batch: u32,
+
+    #[command(flatten)]
+    pub(super) workload: WorkloadArgs,
+
+    #[command(flatten)]
+    pub(super) device: DeviceArgs,
+
+    /// Precisions to try, separated by commas: fp32, tf32, bf16, fp16
+    /// [default: those the GPU has in hardware]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = values::precision,
+        help_heading = "Search"
+    )]
+    pub(super) precision: Vec<Precision>,
+
+    /// Activation checkpointing to try, separated by commas: none, full, every-2, every-3 …
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "none,full",
+        value_parser = values::checkpointing,
+        help_heading = "Search"
+    )]
+    pub(super) checkpoint: Vec<Checkpointing>,
+
+    /// GPUs that share the target batch
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        value_parser = values::count,
+        help_heading = "Training"
+    )]
+    pub(super) world_size: u32,
+
+    /// Allow a smaller last micro-batch, so that the micro-batch need not divide the target
+    #[arg(long, help_heading = "Search")]
+    pub(super) ragged: bool,
+
+    /// What the recommended setting is best at
+    #[arg(
+        long,
+        value_name = "GOAL",
+        value_enum,
+        default_value_t = Objective::Throughput,
+        help_heading = "Search"
+    )]
+    pub(super) objective: Objective,
+
+    /// Print the plan as JSON
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+
+    /// Write the plan as JSON to a file, for `vramfit check --plan`
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) output: Option<PathBuf>,
+}
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  vramfit check --model resnet50 --micro-batch 16 --precision bf16
+  vramfit check --plan plan.json";
+
+/// Say whether one setting fits the GPU as it is now
+///
+/// Counts what other processes hold. Exit status 0: it fits; 1: it does not, and the smallest change
+/// that would is named.
+#[derive(Debug, Args)]
+#[command(after_help = CHECK_EXAMPLES)]
+pub(super) struct CheckArgs {
+    /// Check the recommended setting of a plan that `vramfit plan --output` wrote
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["micro_batch", "accumulation", "precision", "checkpoint", "model",
+            "optimizer", "seq"],
+        help_heading = "Setting"
+    )]
+    pub(super) plan: Option<PathBuf>,
+
+    /// Samples in one micro-step
+    #[arg(
+        long,
+        value_name = "N",
+        required_unless_present = "plan",
+        value_parser = values::count,
+        help_heading = "Setting"
+    )]
+    pub(super) micro_batch: Option<u32>,
+
+    /// Micro-steps in one optimizer step
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        value_parser = values::count,
+        help_heading = "Setting"
+    )]
+    pub(super) accumulation: u32,
+
+    /// Precision: fp32, tf32, bf16 or fp16
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "fp32",
+        value_parser = values::precision,
+        help_heading = "Setting"
+    )]
+    pub(super) precision: Precision,
+
+    /// Activation checkpointing: none, full, every-2, every-3 …
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "none",
+        value_parser = values::checkpointing,
+        help_heading = "Setting"
+    )]
+    pub(super) checkpoint: Checkpointing,
+
+    #[command(flatten)]
+    pub(super) workload: WorkloadArgs,
+
+    #[command(flatten)]
+    pub(super) device: DeviceArgs,
+
+    /// Print the answer as JSON
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  vramfit run --gpu rtx-3050-laptop-4gb -- python train.py
+  vramfit run --gpu rtx-4090 --reserve 1GiB -- python -m my_project.train";
+
+/// Run any command on a virtual GPU
+///
+/// The command finds the virtual GPU in place of NVIDIA's driver and libraries. Nothing is computed;
+/// memory is accounted for to the byte, and running out of it fails as on the real card.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) device: DeviceArgs,
+
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<std::ffi::OsString>,
+}
+
+/// What is trained.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Training")]
+pub(super) struct WorkloadArgs {
+    /// Model; `vramfit models` lists all
+    #[arg(long, value_name = "NAME", default_value = "gpt2-small")]
+    pub(super) model: String,
+
+    /// Optimizer: sgd, sgd-momentum, adam or adamw
+    #[arg(long, value_name = "NAME", default_value = "adamw", value_parser = values::optimizer)]
+    pub(super) optimizer: Optimizer,
+
+    /// Tokens in one sample [default: the most the model takes, up to 1024]
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    pub(super) seq: Option<u32>,
+}
+
+/// On what.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "GPU")]
+pub(super) struct DeviceArgs {
+    /// GPU: `auto` is the one in this machine; `vramfit gpus` lists those there are profiles of
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(super) gpu: String,
+
+    /// Count on this much memory instead of the GPU's own, e.g. 4GiB
+    #[arg(long, value_name = "SIZE", value_parser = values::memory)]
+    pub(super) vram: Option<Bytes>,
+
+    /// Memory that a desktop or another program needs, e.g. 600MiB
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = values::size)]
+    pub(super) reserve: Bytes,
+
+    /// Memory to hold back against surprises, e.g. 5% or 200MiB
+    /// [default: 5 %, at least 200 MiB; without a display 3 %, at least 128 MiB]
+    #[arg(long, value_name = "SHARE", value_parser = values::share)]
+    pub(super) margin: Option<Share>,
+}
+
+/// What the recommended setting is best at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Objective {
+    /// Samples per second
+    Throughput,
+    /// Samples in one micro-batch
+    MicroBatch,
+    /// Least memory
+    Memory,
+}
+
+/// List the GPUs there are profiles of, or show one
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct GpusArgs {
+    #[command(subcommand)]
+    pub(super) show: Option<Show>,
+
+    /// Print JSON, sizes in bytes
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// List the models that can be planned for, or show one
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct ModelsArgs {
+    #[command(subcommand)]
+    pub(super) show: Option<Show>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Show {
+    /// Show one with all its facts
+    Show {
+        /// Its name
+        name: String,
+
+        /// Print JSON, sizes in bytes
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    pub(super) shell: clap_complete::Shell,
+}

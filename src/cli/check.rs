@@ -1,0 +1,10 @@
+//! `vramfit check`.
+
+use super::args::CheckArgs;
+use super::output::Output;
+use crate::error::{Error, ErrorKind, ExitStatus};
+use crate::profile::Catalog;
+
+pub(super) fn run(_: &CheckArgs, _: &Catalog, _: &Output) -> Result<ExitStatus, Error> {
+    Err(ErrorKind::WorkerMissing { path: "vramfit-worker".into() }.into())
+}

@@ -1,0 +1,101 @@
+//! Reading a flag's value, and saying in our own words why it cannot be read.
+
+use std::fmt;
+use std::str::FromStr;
+
+use clap::error::{ContextKind, ContextValue};
+
+use crate::error::{Error, ErrorKind};
+use crate::units::{Bytes, Share};
+use crate::workload::{Checkpointing, Optimizer, Precision};
+
+/// Why a value cannot be used, and what would do instead. clap carries it up to [`explain`].
+#[derive(Debug)]
+pub(super) struct Refusal {
+    value: String,
+    reason: String,
+    hint: &'static str,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// A count of at least one.
+pub(super) fn count(text: &str) -> Result<u32, Refusal> {
+    match text.parse() {
+        Ok(0) => refuse(text, "must be at least 1", "give a whole number such as 64"),
+        Ok(count) => Ok(count),
+        Err(_) => refuse(
+            text,
+            "not a whole number from 1 to 4294967295",
+            "give a whole number such as 64",
+        ),
+    }
+}
+
+/// A number of bytes.
+pub(super) fn size(text: &str) -> Result<Bytes, Refusal> {
+    text.parse().or_else(|_| refuse(text, "not a size", "write it as 4GiB, 600MiB or plain bytes"))
+}
+
+/// A number of bytes above zero.
+pub(super) fn memory(text: &str) -> Result<Bytes, Refusal> {
+    match size(text)? {
+        Bytes::ZERO => refuse(text, "no memory at all", "write it as 4GiB or 3800MiB"),
+        bytes => Ok(bytes),
+    }
+}
+
+/// A percentage or a number of bytes.
+pub(super) fn share(text: &str) -> Result<Share, Refusal> {
+    text.parse().or_else(|_| {
+        refuse(text, "neither a percentage nor a size", "write it as 5% (0 to 100) or 200MiB")
+    })
+}
+
+/// A precision.
+pub(super) fn precision(text: &str) -> Result<Precision, Refusal> {
+    named(text, "no precision", "one of fp32, tf32, bf16, fp16")
+}
+
+/// A way to checkpoint.
+pub(super) fn checkpointing(text: &str) -> Result<Checkpointing, Refusal> {
+    named(text, "no checkpointing", "one of none, full, every-2, every-3 …")
+}
+
+/// An optimizer.
+pub(super) fn optimizer(text: &str) -> Result<Optimizer, Refusal> {
+    named(text, "no optimizer", "one of sgd, sgd-momentum, adam, adamw")
+}
+
+fn named<T: FromStr>(text: &str, reason: &str, hint: &'static str) -> Result<T, Refusal> {
+    text.parse().or_else(|_| refuse(text, reason, hint))
+}
+
+fn refuse<T>(value: &str, reason: &str, hint: &'static str) -> Result<T, Refusal> {
+    Err(Refusal { value: value.to_owned(), reason: reason.to_owned(), hint })
+}
+
+/// Turns a value refused here into an error of ours; what else clap says stays clap's own.
+///
+/// # Errors
+/// When `error` is about a value refused here.
+pub(super) fn explain(error: clap::Error) -> Result<clap::Error, Error> {
+    let Some(refusal) =
+        std::error::Error::source(&error).and_then(|it| it.downcast_ref::<Refusal>())
+    else {
+        return Ok(error);
+    };
+    let flag = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(usage)) => usage.split(' ').next().unwrap_or(usage).to_owned(),
+        _ => String::new(),
+    };
+    let Refusal { value, reason, hint } = refusal;
+    let kind = ErrorKind::BadValue { flag, value: value.clone(), reason: reason.clone() };
+    Err(Error::new(kind).hint(*hint))
+}

@@ -23,6 +23,7 @@ pub use real_gpu::{RealGpu, RealGpus};
 pub use run_reports::{RunReports, read_run_reports};
 pub use sampler::{Sampler, Sight};
 pub use twin::twin_profile;
+pub(crate) use virtual_gpu::beside_executable;
 pub use virtual_gpu::{Setup, VIRTUAL_SUFFIX, VirtualGpu};
 
 /// A GPU to plan for.

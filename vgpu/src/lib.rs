@@ -1,1 +1,35 @@
-//! stub
+//! A virtual NVIDIA GPU at the C ABI.
+//!
+//! Loaded before PyTorch's own libraries (`LD_PRELOAD`), this library answers for libcudart, libcuda,
+//! cuBLAS, cuDNN and NVML. It executes no kernel and hands out address space instead of memory, so
+//! that the real PyTorch above it (dispatcher, autograd, autocast, caching allocator, kernel choice,
+//! out-of-memory errors) tells what it would do on a card that is not there.
+//!
+//! ```text
+//! runtime/ driver/ cublas cublaslt cudnn/ nvml      what NVIDIA's libraries export
+//!        │      (bodies run under entry::guard)
+//! launch  copy  memory                              what they do
+//! device  processes  activity                       what is known and counted
+//!        │
+//! report                                            what a process did, as JSON, when it ends
+//! ```
+//!
+//! It knows nothing of workloads or plans: a folder named by one environment variable holds the
+//! device description, and receives the report (see `vramfit-vgpu-schema`).
+
+mod activity;
+mod address_space;
+mod copy;
+mod device;
+mod driver;
+mod entry;
+mod fat_binary;
+mod handles;
+mod kernel;
+mod launch;
+mod memory;
+mod own_library;
+mod processes;
+mod report;
+mod runtime;
+mod timeline;

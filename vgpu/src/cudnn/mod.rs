@@ -1,0 +1,163 @@
+//! cuDNN. The graph interface is NVIDIA's own library run without a device ([`backend`]); the older
+//! calls are modelled as far as PyTorch trains with them ([`descriptors`], [`batch_norm`],
+//! [`spatial`]). RNN and CTC are refused by stubs.
+//!
+//! ```text
+//! backend ─► real         NVIDIA's cuDNN: operation graphs, engine choice, workspace sizes
+//!    ├────► properties    the device it is told about
+//!    └────► graph         what each plan computes, for the report
+//! ```
+
+mod backend;
+mod batch_norm;
+mod descriptors;
+mod graph;
+mod properties;
+mod real;
+mod spatial;
+
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::entry::{Out, entry_points};
+use crate::handles::Handles;
+use crate::{activity, device};
+
+/// Values of `cudnnStatus_t` (cuDNN 9).
+mod status {
+    pub(super) const SUCCESS: i32 = 0;
+    pub(super) const NOT_INITIALIZED: i32 = 1001;
+    pub(super) const BAD_PARAM: i32 = 2000;
+    pub(super) const BAD_PARAM_NULL_POINTER: i32 = 2002;
+    pub(super) const NOT_SUPPORTED: i32 = 3000;
+    pub(super) const INTERNAL_ERROR: i32 = 4000;
+    pub(super) const DEVICE_ALLOCATION_FAILED: i32 = 4004;
+}
+
+/// A handle remembers its stream.
+static HANDLES: Handles<AtomicUsize> = Handles::new();
+
+/// Counts one launch of `call`.
+fn launched(call: &'static str, handle: *mut c_void) -> i32 {
+    if HANDLES.get(handle).is_none() {
+        return status::NOT_INITIALIZED;
+    }
+    activity::launched(call);
+    status::SUCCESS
+}
+
+/// cuDNN's names of its data types, without `CUDNN_DATA_`.
+fn data_type_name(data_type: i32) -> &'static str {
+    match data_type {
+        0 => "FLOAT",
+        1 => "DOUBLE",
+        2 => "HALF",
+        3 => "INT8",
+        4 => "INT32",
+        6 => "UINT8",
+        9 => "BFLOAT16",
+        10 => "INT64",
+        11 => "BOOLEAN",
+        12 => "FP8_E4M3",
+        13 => "FP8_E5M2",
+        15 => "FP8_E8M0",
+        16 => "FP4_E2M1",
+        _ => "unknown",
+    }
+}
+
+fn own_status_text(status: i32) -> &'static CStr {
+    match status {
+        status::SUCCESS => c"CUDNN_STATUS_SUCCESS",
+        status::NOT_INITIALIZED => c"CUDNN_STATUS_NOT_INITIALIZED",
+        status::BAD_PARAM => c"CUDNN_STATUS_BAD_PARAM",
+        status::BAD_PARAM_NULL_POINTER => c"CUDNN_STATUS_BAD_PARAM_NULL_POINTER",
+        status::NOT_SUPPORTED => c"CUDNN_STATUS_NOT_SUPPORTED",
+        status::INTERNAL_ERROR => c"CUDNN_STATUS_INTERNAL_ERROR",
+        status::DEVICE_ALLOCATION_FAILED => {
+            c"CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"
+        }
+        _ => c"CUDNN_UNKNOWN_STATUS",
+    }
+}
+
+entry_points! { on_panic = status::INTERNAL_ERROR;
+    fn cudnnCreate(handle: Out<*mut c_void>) -> i32 {
+        if handle.is_null() {
+            return status::BAD_PARAM_NULL_POINTER;
+        }
+        if device::machine().is_none() {
+            return status::NOT_INITIALIZED;
+        }
+        if device::make_context(device::current()).is_err() {
+            return status::DEVICE_ALLOCATION_FAILED;
+        }
+        handle.set(HANDLES.insert(AtomicUsize::new(0)));
+        status::SUCCESS
+    }
+
+    fn cudnnDestroy(handle: *mut c_void) -> i32 {
+        if HANDLES.remove(handle) { status::SUCCESS } else { status::NOT_INITIALIZED }
+    }
+
+    fn cudnnSetStream(handle: *mut c_void, stream: *mut c_void) -> i32 {
+        match HANDLES.get(handle) {
+            Some(own) => {
+                own.store(stream as usize, Ordering::Relaxed);
+                status::SUCCESS
+            }
+            None => status::NOT_INITIALIZED,
+        }
+    }
+
+    fn cudnnGetStream(handle: *mut c_void, stream: Out<*mut c_void>) -> i32 {
+        match HANDLES.get(handle) {
+            Some(own) => {
+                stream.set(own.load(Ordering::Relaxed) as *mut c_void);
+                status::SUCCESS
+            }
+            None => status::NOT_INITIALIZED,
+        }
+    }
+
+    /// `which` is a `libraryPropertyType`: 0 major, 1 minor, 2 patch.
+    fn cudnnGetProperty(which: i32, value: Out<i32>) -> i32 {
+        let version = real::version() as i32;
+        value.set(match which {
+            0 => version / 10_000,
+            1 => version / 100 % 100,
+            2 => version % 100,
+            _ => return status::BAD_PARAM,
+        });
+        status::SUCCESS
+    }
+}
+
+entry_points! { on_panic = 0;
+    /// 0 where there is no cuDNN.
+    fn cudnnGetVersion() -> usize {
+        real::version()
+    }
+
+    fn cudnnGetCudartVersion() -> usize {
+        device::machine().map_or(0, |it| it.description.cuda_version.unsigned_abs() as usize)
+    }
+}
+
+entry_points! { on_panic = c"".as_ptr();
+    fn cudnnGetErrorString(status: i32) -> *const c_char {
+        match real::library() {
+            Some(real) => (real.error_string)(status),
+            None => own_status_text(status).as_ptr(),
+        }
+    }
+}
+
+entry_points! { on_panic = ();
+    fn cudnnGetLastErrorString(message: Out<u8>, capacity: usize) -> () {
+        match real::library() {
+            Some(real) => (real.last_error)(message, capacity),
+            None => message.set_text("the virtual GPU found no cuDNN 9.8 or newer", capacity),
+        }
+    }
+}

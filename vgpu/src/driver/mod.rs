@@ -1,0 +1,7 @@
+//! The CUDA driver (libcuda): what PyTorch, NVRTC-compiled kernels and Triton ask of it.
+
+mod context;
+mod device;
+mod memory;
+mod module;
+mod stream;

@@ -1,0 +1,154 @@
+//! The device code of a library: which architectures it was built for.
+//!
+//! `nvcc` wraps the code in a container whose layout is the same since CUDA 7 (fatbinary_section.h
+//! gives the wrapper; the container is a header and a row of entries, each with its own header).
+
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// `__fatBinC_Wrapper_t`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Wrapper {
+    magic: u32,
+    version: u32,
+    container: *const Header,
+    file: *const c_void,
+}
+
+const WRAPPER_MAGIC: u32 = 0x466243b1;
+const CONTAINER_MAGIC: u32 = 0xba55ed50;
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Header {
+    magic: u32,
+    version: u16,
+    header_bytes: u16,
+    entries_bytes: u64,
+}
+
+/// The start of an entry: as much of it as is needed here.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Entry {
+    kind: u16,
+    version: u16,
+    header_bytes: u32,
+    code_bytes: u64,
+    compressed_bytes: u32,
+    options: u32,
+    minor: u16,
+    major: u16,
+    architecture: u32,
+}
+
+/// Handles are addresses of wrappers; a copy of each keeps them apart from other handles.
+static WRAPPERS: LazyLock<Mutex<BTreeSet<usize>>> = LazyLock::new(Default::default);
+
+/// Notes a library's device code; the handle that stands for it.
+pub(crate) fn register(wrapper: *const c_void) -> *mut c_void {
+    let mut wrappers = WRAPPERS.lock().unwrap_or_else(PoisonError::into_inner);
+    wrappers.insert(wrapper as usize);
+    wrapper.cast_mut()
+}
+
+/// Forgets a library's device code.
+pub(crate) fn unregister(handle: *mut c_void) {
+    let mut wrappers = WRAPPERS.lock().unwrap_or_else(PoisonError::into_inner);
+    wrappers.remove(&(handle as usize));
+}
+
+/// The architecture, e.g. 86, whose code of library `handle` a device of compute capability
+/// `capability` runs: the newest that is not newer than the device. None if there is no such code.
+pub(crate) fn architecture_for(handle: usize, capability: (i32, i32)) -> Option<i32> {
+    let wrappers = WRAPPERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !wrappers.contains(&handle) {
+        return None;
+    }
+    let device = u32::try_from(capability.0 * 10 + capability.1).ok()?;
+    // SAFETY: the handle is the address of a wrapper that its library registered and has not taken
+    // back; the lock keeps it from doing so now.
+    let architectures = unsafe { architectures(handle as *const Wrapper) };
+    architectures.into_iter().filter(|built| *built <= device).max().map(|built| built as i32)
+}
+
+/// The architectures in the container of `wrapper`.
+///
+/// # Safety
+/// `wrapper` points at a registered wrapper.
+unsafe fn architectures(wrapper: *const Wrapper) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    // SAFETY: by this function's contract; the container follows as the compiler wrote it, and its
+    // own sizes bound the walk.
+    unsafe {
+        let Wrapper { magic, container, .. } = wrapper.read_unaligned();
+        if magic != WRAPPER_MAGIC || container.is_null() {
+            return found;
+        }
+        let header = container.read_unaligned();
+        if header.magic != CONTAINER_MAGIC {
+            return found;
+        }
+        let mut entry = container.byte_add(header.header_bytes.into()).cast::<Entry>();
+        let end = entry.byte_add(header.entries_bytes as usize);
+        while entry.byte_add(size_of::<Entry>()) <= end {
+            let Entry { header_bytes, code_bytes, architecture, .. } = entry.read_unaligned();
+            found.insert(architecture);
+            let step = u64::from(header_bytes) + code_bytes;
+            if step == 0 {
+                break;
+            }
+            entry = entry.byte_add(step as usize);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    struct Container {
+        header: Header,
+        entries: [Entry; 3],
+    }
+
+    #[test]
+    fn a_device_runs_the_newest_code_that_is_not_newer_than_itself() {
+        let entry = |architecture| Entry {
+            kind: 2,
+            version: 0x101,
+            header_bytes: size_of::<Entry>() as u32,
+            code_bytes: 0,
+            compressed_bytes: 0,
+            options: 0,
+            minor: 0,
+            major: 0,
+            architecture,
+        };
+        let container = Container {
+            header: Header {
+                magic: CONTAINER_MAGIC,
+                version: 1,
+                header_bytes: size_of::<Header>() as u16,
+                entries_bytes: 3 * size_of::<Entry>() as u64,
+            },
+            entries: [entry(75), entry(80), entry(90)],
+        };
+        let wrapper = Wrapper {
+            magic: WRAPPER_MAGIC,
+            version: 1,
+            container: &raw const container.header,
+            file: std::ptr::null(),
+        };
+        let handle = register((&raw const wrapper).cast()) as usize;
+        assert_eq!(architecture_for(handle, (8, 6)), Some(80));
+        assert_eq!(architecture_for(handle, (9, 0)), Some(90));
+        assert_eq!(architecture_for(handle, (7, 0)), None);
+        unregister(handle as *mut c_void);
+        assert_eq!(architecture_for(handle, (8, 6)), None);
+    }
+}

@@ -1,0 +1,41 @@
+//! Opaque handles for what callers create and destroy: streams, events, library handles.
+//!
+//! A handle is a number, never a pointer, so that a handle used after its end is found out instead of
+//! followed.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+
+/// A table of live handles to values of one type.
+pub(crate) struct Handles<T>(LazyLock<RwLock<HashMap<usize, Arc<T>>>>);
+
+/// Handles stay clear of null and of CUDA's special streams 1 and 2, and look like no address.
+static NEXT: AtomicUsize = AtomicUsize::new(0x10_0000);
+
+impl<T> Handles<T> {
+    pub(crate) const fn new() -> Self {
+        Self(LazyLock::new(|| RwLock::new(HashMap::new())))
+    }
+
+    /// A fresh handle to `value`.
+    pub(crate) fn insert(&self, value: T) -> *mut c_void {
+        let handle = NEXT.fetch_add(0x10, Ordering::Relaxed);
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        table.insert(handle, Arc::new(value));
+        handle as *mut c_void
+    }
+
+    /// The value behind `handle`, while it lives.
+    pub(crate) fn get(&self, handle: *mut c_void) -> Option<Arc<T>> {
+        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(&(handle as usize)).cloned()
+    }
+
+    /// Ends `handle`; false if it was not alive.
+    pub(crate) fn remove(&self, handle: *mut c_void) -> bool {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        table.remove(&(handle as usize)).is_some()
+    }
+}

@@ -1,0 +1,126 @@
+//! Kernels: what the CUDA compiler registers for each library at load time, and how often each is
+//! launched.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_void};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
+
+use crate::launch::fill::FillElement;
+
+/// A kernel that was launched at least once. Never freed: launches may still be under way.
+pub(crate) struct Kernel {
+    /// Mangled name, or the name of the library call that stands for it.
+    pub(crate) name: String,
+    /// Launches so far.
+    pub(crate) launches: AtomicU64,
+    /// Set for kernels that fill with one constant.
+    pub(crate) fill: Option<FillElement>,
+    /// Handle of the fat binary it came from, 0 for a library call.
+    pub(crate) binary: usize,
+}
+
+impl Kernel {
+    fn leak(name: String, binary: usize) -> &'static Self {
+        let fill = FillElement::of(&name);
+        Box::leak(Box::new(Self { name, launches: AtomicU64::new(0), fill, binary }))
+    }
+}
+
+/// Addresses are spread well enough by one multiplication; SipHash would cost more than the look-up.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+}
+
+type ByAddress<V> = HashMap<usize, V, BuildHasherDefault<AddressHasher>>;
+
+/// What `__cudaRegisterFunction` was told: the name stays where the library has it until it is needed,
+/// since PyTorch registers some ten thousand kernels at load and launches a few hundred.
+struct Registered {
+    name: usize,
+    binary: usize,
+}
+
+static REGISTERED: LazyLock<Mutex<ByAddress<Registered>>> = LazyLock::new(Default::default);
+static LAUNCHED: LazyLock<RwLock<ByAddress<&'static Kernel>>> = LazyLock::new(Default::default);
+static CALLS: LazyLock<RwLock<HashMap<&'static str, &'static Kernel>>> =
+    LazyLock::new(Default::default);
+
+/// Notes that host stub `stub` stands for the kernel `name` of fat binary `binary`.
+pub(crate) fn register(stub: *const c_void, name: *const c_char, binary: usize) {
+    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    registered.insert(stub as usize, Registered { name: name as usize, binary });
+}
+
+/// Forgets the kernels of `binary`: its library is being closed, and its names go with it.
+pub(crate) fn unregister(binary: usize) {
+    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    registered.retain(|_, kernel| kernel.binary != binary);
+    let mut launched = LAUNCHED.write().unwrap_or_else(PoisonError::into_inner);
+    launched.retain(|_, kernel| kernel.binary != binary);
+}
+
+/// The kernel behind host stub `stub`.
+pub(crate) fn find(stub: *const c_void) -> Option<&'static Kernel> {
+    let key = stub as usize;
+    if let Some(kernel) = LAUNCHED.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        return Some(kernel);
+    }
+    let registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let Registered { name, binary } = registered.get(&key)?;
+    // SAFETY: the name is a zero-terminated text in the registering library, which is still open:
+    // `unregister` runs before its memory goes, and the lock is held.
+    let name = unsafe { CStr::from_ptr(*name as *const c_char) };
+    let mut launched = LAUNCHED.write().unwrap_or_else(PoisonError::into_inner);
+    Some(
+        *launched
+            .entry(key)
+            .or_insert_with(|| Kernel::leak(name.to_string_lossy().into_owned(), *binary)),
+    )
+}
+
+/// The stand-in for library call `name`.
+pub(crate) fn of_call(name: &'static str) -> &'static Kernel {
+    if let Some(kernel) = CALLS.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+        return kernel;
+    }
+    let mut calls = CALLS.write().unwrap_or_else(PoisonError::into_inner);
+    calls.entry(name).or_insert_with(|| Kernel::leak(name.to_owned(), 0))
+}
+
+/// A kernel of a module loaded at run time, known by name alone.
+pub(crate) fn of_module(name: &str) -> &'static Kernel {
+    Kernel::leak(name.to_owned(), 0)
+}
+
+/// All kernels launched so far.
+pub(crate) fn launched() -> Vec<&'static Kernel> {
+    let kernels = LAUNCHED.read().unwrap_or_else(PoisonError::into_inner);
+    let calls = CALLS.read().unwrap_or_else(PoisonError::into_inner);
+    kernels
+        .values()
+        .chain(calls.values())
+        .copied()
+        .filter(|kernel| kernel.launches.load(Ordering::Relaxed) > 0)
+        .collect()
+}

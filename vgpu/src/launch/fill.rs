@@ -1,0 +1,98 @@
+//! Constant fills, the one kind of kernel that is carried out.
+//!
+//! PyTorch fills a tensor (`zeros`, `full`, `fill_`) with a kernel whose name and arguments tell all:
+//! `vectorized_elementwise_kernel<V, FillFunctor<T>, std::array<char*, 1>>(int n, FillFunctor<T>,
+//! std::array<char*, 1>)`, and the same with `unrolled_elementwise_kernel` (ATen,
+//! native/cuda/CUDALoops.cuh and FillKernel.cu). A small one costs nothing to do for real, and without
+//! it a freshly made scalar would hold whatever an older tensor left in its block: the gradient scaler
+//! would read a stale `found_inf` and skip steps.
+
+use std::ffi::c_void;
+
+use super::Arguments;
+use crate::{activity, copy, memory};
+
+/// The element that a fill kernel writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FillElement {
+    bytes: usize,
+}
+
+impl FillElement {
+    /// The element of the kernel with mangled name `name`, if it is a fill of contiguous memory.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        let contiguous = name.contains("vectorized_elementwise_kernelI")
+            || name.contains("unrolled_elementwise_kernelI");
+        let (_, element) = name.split_once("11FillFunctorI")?;
+        if !contiguous || !name.contains("St5arrayIPcLm1EE") {
+            return None;
+        }
+        // Itanium C++ ABI, 5.1.5: the builtin types by letter.
+        let bytes = match element.as_bytes().first()? {
+            b'b' | b'a' | b'h' | b'c' => 1,
+            b's' | b't' => 2,
+            b'i' | b'j' | b'f' => 4,
+            b'l' | b'm' | b'x' | b'y' | b'd' => 8,
+            b'N' if element.starts_with("N3c104HalfE") => 2,
+            b'N' if element.starts_with("N3c108BFloat16E") => 2,
+            b'N' if element.starts_with("N3c107complexIfEE") => 8,
+            b'N' if element.starts_with("N3c107complexIdEE") => 16,
+            _ => return None,
+        };
+        Some(Self { bytes })
+    }
+}
+
+/// Writes the constant, if the tensor is small and the arguments make sense.
+pub(crate) fn carry_out(element: FillElement, arguments: Arguments) {
+    if arguments.is_null() {
+        return;
+    }
+    // SAFETY: the kernel's signature, known from its name, has an `int`, the functor (whose only
+    // member is the constant) and an array of one pointer first; the runtime passes one valid
+    // pointer to each.
+    let (count, constant, target) = unsafe {
+        (
+            arguments.read().cast::<i32>().read_unaligned(),
+            arguments.add(1).read().cast::<u8>(),
+            arguments.add(2).read().cast::<*mut c_void>().read_unaligned(),
+        )
+    };
+    let Ok(count) = usize::try_from(count) else { return };
+    let bytes = count * element.bytes;
+    if bytes == 0 || bytes > copy::LIMIT || !memory::is_allocated(target, bytes as u64) {
+        return;
+    }
+    for index in 0..count {
+        // SAFETY: `target` has `bytes` allocated bytes; the constant is one element long.
+        unsafe {
+            constant.copy_to_nonoverlapping(
+                target.cast::<u8>().add(index * element.bytes),
+                element.bytes,
+            );
+        }
+    }
+    copy::wrote(target as u64, bytes as u64);
+    activity::computed_fill();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fills_are_told_by_their_mangled_names() {
+        let float = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEE\
+                     St5arrayIPcLm1EEEEviT0_T1_";
+        assert_eq!(FillElement::of(float), Some(FillElement { bytes: 4 }));
+        let half = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIN3c104HalfEEE\
+                    St5arrayIPcLm1EEEEviT0_T1_";
+        assert_eq!(FillElement::of(half), Some(FillElement { bytes: 2 }));
+        let strided = "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocast\
+                       INS0_11FillFunctorIdEEEEvRNS_18TensorIteratorBaseERKT_EUliE_EEviT1_";
+        assert_eq!(FillElement::of(strided), None);
+        let add = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEE\
+                   St5arrayIPcLm3EEEEviT0_T1_";
+        assert_eq!(FillElement::of(add), None);
+    }
+}

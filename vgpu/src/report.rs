@@ -1,0 +1,111 @@
+//! The run report, written when the process ends.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use vramfit_vgpu_schema::{KernelCount, ProcessPeak, Report, SCHEMA, folder};
+
+use crate::device::Machine;
+use crate::{activity, device, entry, kernel, memory, processes, timeline};
+
+/// Kernels, products and plans listed; the totals count all.
+const MOST_LISTED: usize = 200;
+
+/// Has the report written when this process ends by itself.
+pub(crate) fn at_exit() {
+    extern "C" fn write_report() {
+        entry::guard(
+            "report",
+            || (),
+            || {
+                if device::forked() {
+                    return;
+                }
+                processes::leave();
+                if let Some(machine) = device::machine()
+                    && let Some(report) = collect(machine)
+                {
+                    let path = machine.folder.join(folder::report(report.pid));
+                    if let Err(error) = write(&path, &report) {
+                        // The process is ending; there is no other way left to tell.
+                        let _ = writeln!(
+                            std::io::stderr(),
+                            "vramfit-vgpu: cannot write {}: {error}",
+                            path.display()
+                        );
+                    }
+                }
+            },
+        );
+    }
+    // SAFETY: the handler takes no argument and does not unwind.
+    unsafe { libc::atexit(write_report) };
+}
+
+/// What this process did; none if it did not use the virtual GPU.
+fn collect(machine: &Machine) -> Option<Report> {
+    let held: Vec<_> = (0..machine.visible().len())
+        .map(|ordinal| {
+            let held = memory::holdings(ordinal);
+            let peak = ProcessPeak {
+                total_bytes: held.peak,
+                context_bytes: held.context.unwrap_or_default(),
+            };
+            (held.device_peak, peak)
+        })
+        .collect();
+    let launches = activity::launches();
+    let not_implemented = activity::not_implemented_names();
+    let internal_errors = activity::internal_errors();
+    if launches == 0
+        && not_implemented.is_empty()
+        && internal_errors.is_empty()
+        && held.iter().all(|(_, peak)| peak.total_bytes == 0)
+    {
+        return None;
+    }
+    let mut kernels: Vec<KernelCount> = kernel::launched()
+        .into_iter()
+        .map(|kernel| KernelCount {
+            name: kernel.name.clone(),
+            launches: kernel.launches.load(Ordering::Relaxed),
+        })
+        .collect();
+    kernels.sort_by(|a, b| (b.launches, &a.name).cmp(&(a.launches, &b.name)));
+    kernels.truncate(MOST_LISTED);
+    let mut gemms = activity::gemms();
+    gemms.truncate(MOST_LISTED);
+    let mut convolutions = activity::convolutions();
+    convolutions.truncate(MOST_LISTED);
+    Some(Report {
+        schema: SCHEMA,
+        pid: std::process::id(),
+        command: command(),
+        device_peak_bytes: held.iter().map(|(device_peak, _)| *device_peak).collect(),
+        process_peak: held.into_iter().map(|(_, peak)| peak).collect(),
+        timeline: timeline::points(),
+        launches,
+        kernels,
+        fills_computed: activity::fills(),
+        gemms,
+        convolutions,
+        copies: activity::copies(),
+        read_backs: activity::read_backs(),
+        not_implemented,
+        internal_errors,
+    })
+}
+
+fn command() -> String {
+    let arguments: Vec<_> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    arguments.join(" ")
+}
+
+/// Writes beside the target and renames, so that a reader never sees half a report.
+fn write(path: &Path, report: &Report) -> std::io::Result<()> {
+    let unfinished = path.with_extension("json.part");
+    std::fs::write(&unfinished, serde_json::to_vec(report)?)?;
+    std::fs::rename(unfinished, path)
+}

@@ -1,0 +1,40 @@
+//! Driver functions by name: how PyTorch gets at them without linking the driver.
+
+use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
+
+use super::status::{SYMBOL_NOT_FOUND, Status, UNKNOWN, status};
+use crate::entry::{In, Out, entry_points};
+use crate::own_library;
+
+/// The driver function `name`. Where it has a later version, that one: programs ask for the plain name.
+pub(crate) fn driver_function(name: &str) -> Option<*mut c_void> {
+    if !name.starts_with("cu") {
+        return None;
+    }
+    ["_v4", "_v3", "_v2", ""]
+        .iter()
+        .find_map(|version| own_library::symbol(&format!("{name}{version}")))
+}
+
+/// `cudaDriverEntryPointSuccess`, `cudaDriverEntryPointSymbolNotFound`.
+const FOUND: c_int = 0;
+const NOT_FOUND: c_int = 1;
+
+entry_points! {
+    on_panic = UNKNOWN;
+
+    /// A driver function by name and CUDA version.
+    fn cudaGetDriverEntryPointByVersion(
+        name: In<c_char>,
+        function: Out<*mut c_void>,
+        _version: c_uint,
+        _flags: c_ulonglong,
+        outcome: Out<c_int>,
+    ) -> Status {
+        let found = driver_function(name.text());
+        function.set(found.unwrap_or(std::ptr::null_mut()));
+        outcome.set(if found.is_some() { FOUND } else { NOT_FOUND });
+        // A caller that asks for the outcome reads the failure there.
+        status(if found.is_some() || !outcome.is_null() { Ok(()) } else { Err(SYMBOL_NOT_FOUND) })
+    }
+}

@@ -1,0 +1,116 @@
+//! Attributes of kernels and how many blocks of one a multiprocessor holds.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use vramfit_vgpu_schema::Device;
+
+use super::device::{SHARED_PER_BLOCK, checked, ready, reserved_shared};
+use super::status::{INVALID_DEVICE_FUNCTION, INVALID_VALUE, Status, UNKNOWN, status};
+use crate::entry::{Out, entry_points};
+use crate::{device, fat_binary, kernel};
+
+/// The part of `cudaFuncAttributes` that CUDA 12 and 13 share.
+#[repr(C)]
+struct FunctionAttributes {
+    shared_size_bytes: usize,
+    const_size_bytes: usize,
+    local_size_bytes: usize,
+    max_threads_per_block: c_int,
+    num_regs: c_int,
+    ptx_version: c_int,
+    binary_version: c_int,
+    cache_mode_ca: c_int,
+    max_dynamic_shared_size_bytes: c_int,
+    preferred_shmem_carveout: c_int,
+    cluster_dim_must_be_set: c_int,
+    required_cluster: [c_int; 3],
+    cluster_scheduling_policy_preference: c_int,
+}
+
+/// Registers and static shared memory of a kernel stand in its machine code, which is not read: these
+/// are what a typical elementwise kernel of PyTorch has. They decide no allocation of PyTorch's own;
+/// `binary_version` does (CUB picks its algorithms, and so its buffers, by it) and is the true one.
+const TYPICAL_REGISTERS: c_int = 32;
+
+fn attributes(stub: *const c_void) -> Result<FunctionAttributes, Status> {
+    let device = ready()?.device(device::current()).ok_or(INVALID_VALUE)?;
+    let kernel = kernel::find(stub).ok_or(INVALID_DEVICE_FUNCTION)?;
+    let version = fat_binary::architecture_for(kernel.binary, device.compute_capability)
+        .ok_or(INVALID_DEVICE_FUNCTION)?;
+    Ok(FunctionAttributes {
+        shared_size_bytes: 0,
+        const_size_bytes: 0,
+        local_size_bytes: 0,
+        max_threads_per_block: 1024,
+        num_regs: TYPICAL_REGISTERS,
+        ptx_version: version,
+        binary_version: version,
+        cache_mode_ca: 0,
+        max_dynamic_shared_size_bytes: SHARED_PER_BLOCK,
+        preferred_shmem_carveout: -1,
+        cluster_dim_must_be_set: 0,
+        required_cluster: [0; 3],
+        cluster_scheduling_policy_preference: 0,
+    })
+}
+
+/// Blocks of `threads` threads and `shared_bytes` of dynamic shared memory that one multiprocessor
+/// holds at once, by threads, blocks and shared memory; registers are not known.
+pub(crate) fn resident_blocks(device: &Device, threads: c_int, shared_bytes: usize) -> c_int {
+    if threads < 1 {
+        return 0;
+    }
+    let warps = threads.div_euclid(32) + c_int::from(threads % 32 != 0);
+    let by_threads = device.threads_per_multiprocessor / (32 * warps);
+    let block = shared_bytes as u64 + reserved_shared(device) as u64;
+    let by_shared = (device.shared_memory_per_multiprocessor as u64).checked_div(block);
+    by_threads
+        .min(device.blocks_per_multiprocessor)
+        .min(by_shared.map_or(c_int::MAX, |blocks| blocks.min(1024) as c_int))
+}
+
+fn occupancy(blocks: Out<c_int>, threads: c_int, shared_bytes: usize) -> Status {
+    status(checked(device::current() as c_int).map(|(_, device)| {
+        blocks.set(resident_blocks(device, threads, shared_bytes));
+    }))
+}
+
+entry_points! {
+    on_panic = UNKNOWN;
+
+    /// Attributes of the kernel behind a host stub.
+    fn cudaFuncGetAttributes(answer: Out<FunctionAttributes>, stub: *const c_void) -> Status {
+        status(attributes(stub).map(|attributes| answer.set(attributes)))
+    }
+
+    /// Asks for more dynamic shared memory or another carve-out: nothing runs, so it is granted.
+    fn cudaFuncSetAttribute(_stub: *const c_void, _which: c_int, _value: c_int) -> Status {
+        status(ready().map(|_| ()))
+    }
+
+    /// Prefers one cache configuration.
+    fn cudaFuncSetCacheConfig(_stub: *const c_void, _configuration: c_int) -> Status {
+        status(ready().map(|_| ()))
+    }
+
+    /// Resident blocks of a kernel.
+    fn cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        blocks: Out<c_int>,
+        _stub: *const c_void,
+        threads: c_int,
+        shared_bytes: usize,
+    ) -> Status {
+        occupancy(blocks, threads, shared_bytes)
+    }
+
+    /// Resident blocks of a kernel.
+    fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        blocks: Out<c_int>,
+        _stub: *const c_void,
+        threads: c_int,
+        shared_bytes: usize,
+        _flags: c_uint,
+    ) -> Status {
+        occupancy(blocks, threads, shared_bytes)
+    }
+}

@@ -1,0 +1,27 @@
+//! The CUDA runtime (libcudart), one file a chapter of its manual.
+
+mod device;
+mod driver_entry;
+mod event;
+mod function;
+mod memory;
+pub(crate) mod properties;
+mod registration;
+pub(crate) mod status;
+mod stream;
+mod symbol;
+
+pub(crate) use device::{attribute, checked, pci_address, ready};
+pub(crate) use driver_entry::driver_function;
+pub(crate) use function::resident_blocks;
+pub(crate) use memory::{allocate_host, free_host, host_range};
+pub(crate) use stream::{create_stream, destroy_stream, stream};
+
+/// CUDA's `dim3`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Dim3 {
+    x: u32,
+    y: u32,
+    z: u32,
+}

@@ -1,0 +1,136 @@
+//! Status codes of the runtime; the driver's are the same for all that are used here.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int};
+
+use crate::entry::entry_points;
+use crate::memory::OutOfMemory;
+
+/// `cudaError_t` and `CUresult`.
+pub(crate) type Status = c_int;
+
+pub(crate) const SUCCESS: Status = 0;
+pub(crate) const INVALID_VALUE: Status = 1;
+pub(crate) const MEMORY_ALLOCATION: Status = 2;
+pub(crate) const INITIALIZATION_ERROR: Status = 3;
+pub(crate) const INVALID_DEVICE_FUNCTION: Status = 98;
+pub(crate) const NO_DEVICE: Status = 100;
+pub(crate) const INVALID_DEVICE: Status = 101;
+pub(crate) const INVALID_RESOURCE_HANDLE: Status = 400;
+pub(crate) const SYMBOL_NOT_FOUND: Status = 500;
+pub(crate) const NOT_READY: Status = 600;
+pub(crate) const NOT_SUPPORTED: Status = 801;
+pub(crate) const UNKNOWN: Status = 999;
+
+/// Code, the runtime's name, the driver's name, meaning (driver_types.h, cuda.h).
+const STATUSES: [(Status, &CStr, &CStr, &CStr); 12] = [
+    (SUCCESS, c"cudaSuccess", c"CUDA_SUCCESS", c"no error"),
+    (INVALID_VALUE, c"cudaErrorInvalidValue", c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
+    (
+        MEMORY_ALLOCATION,
+        c"cudaErrorMemoryAllocation",
+        c"CUDA_ERROR_OUT_OF_MEMORY",
+        c"out of memory",
+    ),
+    (
+        INITIALIZATION_ERROR,
+        c"cudaErrorInitializationError",
+        c"CUDA_ERROR_NOT_INITIALIZED",
+        c"initialization error",
+    ),
+    (
+        INVALID_DEVICE_FUNCTION,
+        c"cudaErrorInvalidDeviceFunction",
+        c"CUDA_ERROR_INVALID_DEVICE_FUNCTION",
+        c"invalid device function",
+    ),
+    (
+        NO_DEVICE,
+        c"cudaErrorNoDevice",
+        c"CUDA_ERROR_NO_DEVICE",
+        c"no CUDA-capable device is detected",
+    ),
+    (
+        INVALID_DEVICE,
+        c"cudaErrorInvalidDevice",
+        c"CUDA_ERROR_INVALID_DEVICE",
+        c"invalid device ordinal",
+    ),
+    (
+        INVALID_RESOURCE_HANDLE,
+        c"cudaErrorInvalidResourceHandle",
+        c"CUDA_ERROR_INVALID_HANDLE",
+        c"invalid resource handle",
+    ),
+    (
+        SYMBOL_NOT_FOUND,
+        c"cudaErrorSymbolNotFound",
+        c"CUDA_ERROR_NOT_FOUND",
+        c"named symbol not found",
+    ),
+    (NOT_READY, c"cudaErrorNotReady", c"CUDA_ERROR_NOT_READY", c"device not ready"),
+    (
+        NOT_SUPPORTED,
+        c"cudaErrorNotSupported",
+        c"CUDA_ERROR_NOT_SUPPORTED",
+        c"operation not supported",
+    ),
+    (UNKNOWN, c"cudaErrorUnknown", c"CUDA_ERROR_UNKNOWN", c"unknown error"),
+];
+
+/// The runtime's name, the driver's name and the meaning of `status`.
+pub(crate) fn words(status: Status) -> Option<(&'static CStr, &'static CStr, &'static CStr)> {
+    STATUSES
+        .iter()
+        .find(|(code, ..)| *code == status)
+        .map(|(_, runtime, driver, meaning)| (*runtime, *driver, *meaning))
+}
+
+thread_local! {
+    static LAST: Cell<Status> = const { Cell::new(SUCCESS) };
+}
+
+/// Turns the result of a body into its status, kept for `cudaGetLastError` if it is a failure.
+pub(crate) fn status(result: Result<(), Status>) -> Status {
+    match result {
+        Ok(()) => SUCCESS,
+        Err(failure) => {
+            LAST.set(failure);
+            failure
+        }
+    }
+}
+
+impl From<OutOfMemory> for Status {
+    fn from(_: OutOfMemory) -> Self {
+        MEMORY_ALLOCATION
+    }
+}
+
+entry_points! {
+    on_panic = UNKNOWN;
+
+    /// The thread's last failure, once.
+    fn cudaGetLastError() -> Status {
+        LAST.replace(SUCCESS)
+    }
+
+    /// The thread's last failure.
+    fn cudaPeekAtLastError() -> Status {
+        LAST.get()
+    }
+}
+
+entry_points! {
+    on_panic = std::ptr::null();
+
+    /// Name of a status.
+    fn cudaGetErrorName(status: Status) -> *const c_char {
+        words(status).map_or(c"unrecognized error code", |(name, ..)| name).as_ptr()
+    }
+
+    /// Meaning of a status.
+    fn cudaGetErrorString(status: Status) -> *const c_char {
+        words(status).map_or(c"unrecognized error code", |(.., meaning)| meaning).as_ptr()
+    }
+}

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Writes the symbol lists in this folder from an installed PyTorch wheel.
+
+    python generate.py [SITE_PACKAGES]
+
+Run it with the Python of the environment whose wheels are to be read (or name its site-packages).
+Needs g++ and nm. One list a NVIDIA library: each entry point that PyTorch, torchvision or Triton
+wants from it, and what a stub must know to refuse a call: what it returns and which arguments it must
+zero. The compiler tells, from NVIDIA's headers in the wheels; nothing of the headers is kept.
+"""
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SITE = Path(sys.argv[1] if len(sys.argv) > 1 else sysconfig.get_paths()["purelib"])
+
+# Library -> (how its names begin, the status that says "not supported", that status's name).
+# Longer prefixes first: the first match decides. NCCL and cuRAND know no "not supported".
+LIBRARIES = {
+    "cudart": (r"__cuda|cuda[A-Z]", 801, "cudaErrorNotSupported"),
+    "cublasLt": (r"cublasLt", 15, "CUBLAS_STATUS_NOT_SUPPORTED"),
+    "cublas": (r"cublas", 15, "CUBLAS_STATUS_NOT_SUPPORTED"),
+    "cudnn": (r"cudnn", 3000, "CUDNN_STATUS_NOT_SUPPORTED"),
+    "cufft": (r"cufft", 16, "CUFFT_NOT_SUPPORTED"),
+    "curand": (r"curand", 204, "CURAND_STATUS_ARCH_MISMATCH"),
+    "cusparseLt": (r"cusparseLt", 10, "CUSPARSE_STATUS_NOT_SUPPORTED"),
+    "cusparse": (r"cusparse", 10, "CUSPARSE_STATUS_NOT_SUPPORTED"),
+    "cusolver": (r"cusolver", 9, "CUSOLVER_STATUS_NOT_SUPPORTED"),
+    "nccl": (r"p?nccl[A-Z]", 5, "ncclInvalidUsage"),
+    "nvshmem": (r"nvshmem", 3, "NVSHMEMX_ERROR_NOT_SUPPORTED"),
+    "cupti": (r"cupti[A-Z]", 27, "CUPTI_ERROR_NOT_SUPPORTED"),
+    "cufile": (r"cuFile[A-Z]", 5007, "CU_FILE_PLATFORM_NOT_SUPPORTED"),
+    "nvjpeg": (r"nvjpeg[A-Z]", 9, "NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED"),
+    "nvml": (r"nvml[A-Z]", 3, "NVML_ERROR_NOT_SUPPORTED"),
+    "cuda": (r"cu[A-Z]", 801, "CUDA_ERROR_NOT_SUPPORTED"),
+}
+# Run-time compilation needs no device and stays NVIDIA's own.
+REAL = re.compile(r"nvrtc|nvJitLink|nvtx")
+
+# CUDA itself is asked alone: the other headers bring C++ overloads of its functions along.
+CUDA_HEADERS = ["cuda.h", "cuda_runtime_api.h"]
+LIBRARY_HEADERS = [
+    "cublas_v2.h", "cublasLt.h", "cudnn.h", "cufft.h", "cufftXt.h", "curand.h", "cusparse.h",
+    "cusolverDn.h", "cupti.h", "cufile.h", "nccl.h", "cusparseLt.h", "nvshmem_host.h",
+]
+
+INTROSPECTION = r"""
+#include <cstdio>
+#include <type_traits>
+template <class T> constexpr bool scalar = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T>;
+template <class T> const char* kind() {
+  if constexpr (std::is_void_v<T>) return "void";
+  else if constexpr (std::is_same_v<T, const char*>) return "text";
+  else if constexpr (std::is_pointer_v<T>) return "pointer";
+  else if constexpr (std::is_floating_point_v<T>) return "float";
+  else if constexpr (std::is_class_v<T>) return "struct";
+  else if constexpr (sizeof(T) == 8) return "size";
+  else return "status";
+}
+struct Registers { int used = 0; bool known = true; char text[256]; int length = 0; };
+template <class T> void argument(Registers& r) {
+  if constexpr (std::is_floating_point_v<T>) return;
+  else if constexpr (std::is_class_v<T>) {
+    // A larger structure lies on the stack; a small one may take integer registers or others.
+    if (sizeof(T) <= 16) r.known = false;
+  } else {
+    if constexpr (std::is_pointer_v<T>) {
+      using P = std::remove_pointer_t<T>;
+      if constexpr (!std::is_const_v<P> && scalar<P>)
+        if (r.known && r.used < 6)
+          r.length += std::snprintf(r.text + r.length, sizeof r.text - r.length, " %d:%zu", r.used, sizeof(P));
+    }
+    r.used++;
+  }
+}
+template <class R, class... A> void describe(const char* name, R (*)(A...)) {
+  Registers r;
+  r.text[0] = 0;
+  (argument<A>(r), ...);
+  std::printf("%s %s%s\n", name, kind<R>(), r.text);
+}
+"""
+
+
+def run(*command, text=None):
+    return subprocess.run(
+        command, input=text, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+
+
+def shared_objects():
+    for package in ("torch", "torchvision", "triton"):
+        for path in sorted((SITE / package).rglob("*.so*")):
+            # Triton brings CUPTI along; it is NVIDIA's, not a user of NVIDIA's.
+            if path.is_file() and "backends/nvidia/lib" not in str(path):
+                yield path
+
+
+def undefined(path):
+    names = run("nm", "-D", "--undefined-only", str(path)).split("\n")
+    return {line.split()[-1].split("@")[0] for line in names if line.strip()}
+
+
+def library_of(name):
+    if REAL.match(name):
+        return None
+    return next((lib for lib, (prefix, *_) in LIBRARIES.items() if re.match(prefix, name)), None)
+
+
+def compile_flags():
+    folders = [f"-I{folder}" for folder in sorted(SITE.glob("nvidia/*/include"))]
+    # The wheels of CUDA leave out crt/, which Triton's copy has.
+    crt = f"-idirafter{SITE / 'triton/backends/nvidia/include'}"
+    return ["g++", "-std=c++17", "-w", "-x", "c++", *folders, crt]
+
+
+def preamble(headers):
+    # The headers of small floating types need more than the wheels hold; sizes are all that matters.
+    text = "#include <cstddef>\n"
+    if headers is CUDA_HEADERS:
+        text += "#define __CUDA_API_VERSION_INTERNAL\n"  # every version of a function, by its own name
+    text += "".join(f"#define __CUDA_{kind}_H__\n" for kind in ("FP4", "FP6", "FP8", "FP16", "BF16"))
+    text += "struct __half { short bits; };\nstruct __nv_bfloat16 { short bits; };\ntypedef __half half;\n"
+    return text + "".join(f"#include <{header}>\n" for header in headers)
+
+
+def declared_in(headers):
+    text = run(*compile_flags(), "-E", "-P", "-", text=preamble(headers))
+    # An inline C++ overload beside the C function would make its name ambiguous.
+    return set(re.findall(r"\b(\w+)\s*\(", text)) - set(re.findall(r"\binline \w+ (\w+)\(", text))
+
+
+def requested_by_name(declared):
+    """Driver and NVML entry points whose names stand as text in PyTorch's or Triton's own files."""
+    names = set()
+    for path in [SITE / "torch/lib/libc10_cuda.so", SITE / "torch/lib/libtorch_cuda.so"]:
+        names |= {n.decode() for n in re.findall(rb"\0((?:cu|nvml)[A-Z]\w{4,60})(?=\0)", path.read_bytes())}
+    for path in sorted((SITE / "triton/backends/nvidia").glob("driver.*")):
+        names |= set(re.findall(r"\bcu[A-Z]\w+", path.read_text()))
+    return {n for n in names if n.startswith("nvml") or n in declared}
+
+
+def newest_versions(names):
+    """The names that cuda.h's macros turn `names` into, e.g. cuMemAlloc into cuMemAlloc_v2."""
+    macros = run(*compile_flags(), "-E", "-dM", "-", text="#include <cuda.h>\n")
+    return {
+        new
+        for old, new in re.findall(r"#define (cu\w+) (cu\w+)$", macros, re.M)
+        if old in names
+    }
+
+
+def describe(names, headers):
+    """Name -> its line in a list, for those of `names` that `headers` declare."""
+    source = preamble(headers) + INTROSPECTION + "int main() {\n"
+    declared = sorted(names & declared_in(headers))
+    source += "".join(f'describe("{name}", &::{name});\n' for name in declared) + "}\n"
+    with tempfile.TemporaryDirectory() as folder:
+        # Only types are asked for; the addresses of functions that exist nowhere stay unresolved.
+        program = Path(folder) / "describe"
+        link = ["-o", str(program), "-", "-no-pie", "-Wl,--unresolved-symbols=ignore-all"]
+        subprocess.run([*compile_flags(), *link], input=source, text=True, check=True)
+        return {line.split()[0]: line for line in run(str(program)).splitlines()}
+
+
+def main():
+    needed = set()
+    for path in shared_objects():
+        needed |= {name for name in undefined(path) if library_of(name)}
+    by_name = requested_by_name(declared_in(CUDA_HEADERS))
+    needed |= by_name | newest_versions(by_name)
+    version = (SITE / "torch/version.py").read_text()
+    torch = re.search(r"__version__ = '([^']+)'", version)[1]
+
+    of_cuda = {name for name in needed if library_of(name) in ("cuda", "cudart")}
+    # What no public header declares is taken to return a status, and nothing of it is zeroed.
+    lines = {name: f"{name} status" for name in needed}
+    lines |= describe(of_cuda, CUDA_HEADERS) | describe(needed - of_cuda, LIBRARY_HEADERS)
+    for library, (_, status, status_name) in LIBRARIES.items():
+        of_library = sorted(name for name in needed if library_of(name) == library)
+        if not of_library:
+            continue
+        text = f"# {library}: entry points wanted by PyTorch {torch}. Written by generate.py.\n"
+        text += "# name, kind of result, then index:bytes of each integer argument to zero\n"
+        text += f"refuse {status} {status_name}\n"
+        text += "".join(lines[name] + "\n" for name in of_library)
+        (HERE / f"{library}.txt").write_text(text)
+        print(f"{library}: {len(of_library)}")
+    text = f"# Entry points that PyTorch {torch} or Triton looks up by name at run time.\n"
+    (HERE / "by_name.list").write_text(text + "".join(n + "\n" for n in sorted(by_name)))
+
+
+main()

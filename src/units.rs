@@ -60,6 +60,15 @@ impl Bytes {
         Self((self.0 as f64 * percent / 100.0) as u64)
     }
 
+    /// In whole MiB where that is exact, else in KiB: as drivers print sizes, and for comparing them.
+    pub fn exact(self) -> String {
+        match self.0 {
+            bytes if bytes.is_multiple_of(MIB) => format!("{} MiB", bytes / MIB),
+            bytes if bytes.is_multiple_of(KIB) => format!("{} KiB", bytes / KIB),
+            bytes => format!("{bytes} B"),
+        }
+    }
+
     /// In MiB.
     pub fn as_mib(self) -> f64 {
         self.0 as f64 / MIB as f64
@@ -195,6 +204,13 @@ mod tests {
         for text in ["", "GiB", "four", "4 XiB", "-4GiB", "4..5G", "1e400", "99999999T"] {
             assert_eq!(text.parse::<Bytes>(), Err(ParseBytesError(text.to_owned())), "{text}");
         }
+    }
+
+    #[test]
+    fn exact_sizes_lose_nothing() {
+        assert_eq!(Bytes::mib(8188).exact(), "8188 MiB");
+        assert_eq!(Bytes(1536 << 10).exact(), "1536 KiB");
+        assert_eq!(Bytes(1000).exact(), "1000 B");
     }
 
     #[test]

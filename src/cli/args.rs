@@ -297,3 +297,15 @@ pub(super) struct CompletionsArgs {
     /// The shell
     pub(super) shell: clap_complete::Shell,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn clap_finds_no_fault_with_the_command_line() {
+        Cli::command().debug_assert();
+    }
+}

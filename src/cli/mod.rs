@@ -23,7 +23,7 @@ use crate::profile::Catalog;
 
 /// Runs the command that `args` ask for, program name first, and says how the program ends.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let output = Output::new();
+    let output = Output;
     let end = match Cli::try_parse_from(args) {
         Ok(cli) => dispatch(&cli.command, &output),
         Err(error) => values::explain(error).and_then(|error| output.clap(&error)),

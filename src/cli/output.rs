@@ -1,26 +1,21 @@
 //! The only place that prints: data to standard output, talk to standard error.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
+use std::ops::Range;
 
-use comfy_table::{ContentArrangement, Table, presets};
-use indicatif::ProgressDrawTarget;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, ExitStatus};
 
 /// Where a command's words go.
+///
+/// Nothing is coloured but clap's own help, which heeds `NO_COLOR`; a progress bar, which indicatif
+/// draws on a terminal and nowhere else, is the one thing that is drawn over.
 #[derive(Debug)]
-pub(super) struct Output {
-    /// Talk may be redrawn and coloured: a person looks at it.
-    lively: bool,
-}
+pub(super) struct Output;
 
 impl Output {
-    pub(super) fn new() -> Self {
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { lively: io::stderr().is_terminal() && !dumb }
-    }
-
     /// Prints data and a line end.
     ///
     /// # Errors
@@ -67,24 +62,27 @@ impl Output {
         printed.and_then(|()| io::stdout().flush()).map_err(lost)?;
         Ok(ExitStatus::Done)
     }
-
-    /// Where a progress bar is drawn: standard error when a person looks at it, else nowhere.
-    pub(super) fn progress(&self) -> ProgressDrawTarget {
-        match self.lively {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
-        }
-    }
 }
 
-/// An empty table that fits the terminal.
-pub(super) fn table(header: &[&str]) -> Table {
+/// A table without lines that fits the terminal; of the columns, those in `right` hold numbers.
+pub(super) fn table(
+    header: &[&str],
+    right: Range<usize>,
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
     let mut table = Table::new();
     table
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(header);
-    table
+        .set_header(header)
+        .add_rows(rows);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if right.contains(&index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
 }
 
 fn lost(source: io::Error) -> Error {

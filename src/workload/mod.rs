@@ -2,6 +2,7 @@
 
 mod goal;
 mod knobs;
+#[expect(clippy::module_inception, reason = "the type gives the file its name")]
 mod workload;
 
 pub use goal::Goal;

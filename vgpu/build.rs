@@ -16,9 +16,8 @@ fn main() -> io::Result<()> {
     for list in files(Path::new("symbols"), "txt")? {
         let text = fs::read_to_string(&list)?;
         for line in stubs_of(&text, &defined) {
-            let line = line.map_err(|reason| {
-                io::Error::other(format!("{}: {reason}", list.display()))
-            })?;
+            let line =
+                line.map_err(|reason| io::Error::other(format!("{}: {reason}", list.display())))?;
             stubs.push_str(&line);
         }
     }

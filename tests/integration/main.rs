@@ -1,4 +1,5 @@
 //! Tests of the whole program and of its data; what concerns one function is tested beside it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 /// How commands answer: words, streams, exit status.
 mod cli;

@@ -12,23 +12,28 @@
 
 use std::ffi::CStr;
 
-use crate::{activity, entry};
+use crate::{activity, address_space, entry};
 
 /// What a stub that returns a text says.
 const NOT_SUPPORTED: &CStr = c"not supported by the virtual GPU";
 
 /// Names the call in the report and zeroes its outputs: (address, bytes).
 fn refuse(name: &'static str, outputs: &[(usize, usize)]) {
-    entry::guard(name, || (), || {
-        activity::not_implemented(name);
-        for (address, bytes) in outputs {
-            if *address != 0 && !crate::memory::is_device_address(*address as u64) {
-                // SAFETY: the interface declares this argument as a pointer, not to const, to a
-                // scalar of this size in host memory, which its caller has promised is valid.
-                unsafe { std::ptr::write_bytes(*address as *mut u8, 0, *bytes) };
+    entry::guard(
+        name,
+        || (),
+        || {
+            activity::not_implemented(name);
+            for (address, bytes) in outputs {
+                let in_host_memory = address_space::ordinal_of(*address as *const _).is_none();
+                if *address != 0 && in_host_memory {
+                    // SAFETY: the interface declares this argument as a pointer, not to const, to a
+                    // scalar of this size in host memory, which its caller has promised is valid.
+                    unsafe { std::ptr::write_bytes(*address as *mut u8, 0, *bytes) };
+                }
             }
-        }
-    });
+        },
+    );
 }
 
 include!(concat!(env!("OUT_DIR"), "/stubs.rs"));

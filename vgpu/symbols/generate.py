@@ -135,9 +135,13 @@ def declared_in(headers):
 
 
 def requested_by_name(declared):
-    """Driver and NVML entry points whose names stand as text in PyTorch's or Triton's own files."""
+    """Driver and NVML entry points whose names stand as text in PyTorch, Triton or cuDNN.
+
+    cuDNN complains on stderr about each driver function it does not find, called or not.
+    """
     names = set()
-    for path in [SITE / "torch/lib/libc10_cuda.so", SITE / "torch/lib/libtorch_cuda.so"]:
+    files = [SITE / "torch/lib/libc10_cuda.so", SITE / "torch/lib/libtorch_cuda.so"]
+    for path in [*files, *sorted((SITE / "nvidia/cudnn/lib").glob("*.so*"))]:
         names |= {n.decode() for n in re.findall(rb"\0((?:cu|nvml)[A-Z]\w{4,60})(?=\0)", path.read_bytes())}
     for path in sorted((SITE / "triton/backends/nvidia").glob("driver.*")):
         names |= set(re.findall(r"\bcu[A-Z]\w+", path.read_text()))
@@ -190,7 +194,7 @@ def main():
         text += "".join(lines[name] + "\n" for name in of_library)
         (HERE / f"{library}.txt").write_text(text)
         print(f"{library}: {len(of_library)}")
-    text = f"# Entry points that PyTorch {torch} or Triton looks up by name at run time.\n"
+    text = f"# Entry points that PyTorch {torch}, Triton or cuDNN may look up by name.\n"
     (HERE / "by_name.list").write_text(text + "".join(n + "\n" for n in sorted(by_name)))
 
 

@@ -83,9 +83,8 @@ pub(crate) fn version() -> i32 {
 }
 
 fn real_version() -> Option<i32> {
-    let library = [c"libcublas.so.13", c"libcublas.so.12"]
-        .into_iter()
-        .find_map(RealLibrary::loaded)?;
+    let library =
+        [c"libcublas.so.13", c"libcublas.so.12"].into_iter().find_map(RealLibrary::loaded)?;
     // SAFETY: cublasStatus_t cublasGetProperty(libraryPropertyType, int*), in all versions.
     let get: extern "C" fn(i32, *mut i32) -> i32 =
         unsafe { library.function(c"cublasGetProperty") }?;

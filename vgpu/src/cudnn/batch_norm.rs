@@ -17,7 +17,12 @@ type Data = *const c_void;
 const PLAIN: i32 = 0;
 
 /// Answers a size query for operations `operations`; fused ones are not known.
-fn no_extra_memory(call: &'static str, handle: *mut c_void, operations: i32, bytes: Out<usize>) -> i32 {
+fn no_extra_memory(
+    call: &'static str,
+    handle: *mut c_void,
+    operations: i32,
+    bytes: Out<usize>,
+) -> i32 {
     if HANDLES.get(handle).is_none() {
         return status::NOT_INITIALIZED;
     }

@@ -47,7 +47,8 @@ fn known(descriptor: *mut c_void) -> i32 {
 
 /// Reads the caller's array of `count` numbers.
 fn numbers(count: i32, array: *const i32) -> Option<Vec<i32>> {
-    let count = usize::try_from(count).ok().filter(|count| (1..=MOST_DIMENSIONS).contains(count))?;
+    let count =
+        usize::try_from(count).ok().filter(|count| (1..=MOST_DIMENSIONS).contains(count))?;
     if array.is_null() {
         return None;
     }

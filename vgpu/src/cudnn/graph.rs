@@ -211,11 +211,8 @@ mod tests {
         node(4, 10, &[(704, &[1]), (703, &[2]), (705, &[3])]);
         node(5, 19, &[(1520, &[1])]);
         node(6, kind::OPERATION_GRAPH, &[(attribute::GRAPH_OPERATIONS, &[5, 4])]);
-        let heuristics = node(
-            7,
-            kind::ENGINE_HEURISTICS,
-            &[(attribute::HEURISTICS_OPERATION_GRAPH, &[6])],
-        );
+        let heuristics =
+            node(7, kind::ENGINE_HEURISTICS, &[(attribute::HEURISTICS_OPERATION_GRAPH, &[6])]);
         created(8 as Descriptor, kind::ENGINE_CONFIG);
         passed_on(heuristics, &[8]);
         let plan = 9 as Descriptor;

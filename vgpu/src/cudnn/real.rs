@@ -29,9 +29,8 @@ pub(super) fn version() -> usize {
     static VERSION: OnceLock<usize> = OnceLock::new();
     *VERSION.get_or_init(|| {
         // SAFETY: size_t cudnnGetVersion(void), in all versions.
-        let get = file().and_then(|it| unsafe {
-            it.function::<extern "C" fn() -> usize>(c"cudnnGetVersion")
-        });
+        let get = file()
+            .and_then(|it| unsafe { it.function::<extern "C" fn() -> usize>(c"cudnnGetVersion") });
         get.map_or(0, |get| get())
     })
 }

@@ -324,9 +324,15 @@ mod tests {
 
     #[test]
     fn architectures_follow_the_compute_capability() {
-        for (capability, expected) in
-            [((7, 0), 5), ((7, 5), 6), ((8, 0), 7), ((8, 6), 7), ((8, 9), 8), ((9, 0), 9), ((12, 0), 10)]
-        {
+        for (capability, expected) in [
+            ((7, 0), 5),
+            ((7, 5), 6),
+            ((8, 0), 7),
+            ((8, 6), 7),
+            ((8, 9), 8),
+            ((9, 0), 9),
+            ((12, 0), 10),
+        ] {
             assert_eq!(architecture(capability), expected, "{capability:?}");
         }
     }

@@ -58,7 +58,7 @@ pub(crate) fn attribute(ordinal: usize, device: &Device, attribute: c_int) -> c_
         16 => device.multiprocessors,
         19 => 1,                    // host memory can be mapped
         31 => 1,                    // concurrent kernels
-        33 => ordinal as c_int + 1, // PCI bus
+        33 => pci_bus(ordinal),
         36 => device.memory_clock_khz,
         37 => device.memory_bus_bits,
         38 => device.l2_cache_bytes,
@@ -197,7 +197,14 @@ entry_points! {
     }
 }
 
+/// Bus of a device: the first of the description on bus 1, whichever of them are visible, as NVML says.
+pub(super) fn pci_bus(ordinal: usize) -> c_int {
+    let machine = device::machine();
+    let index = machine.and_then(|machine| machine.visible().get(ordinal).copied());
+    index.unwrap_or(ordinal) as c_int + 1
+}
+
 /// PCI address of CUDA ordinal `ordinal`: each device is alone on a bus.
 pub(crate) fn pci_address(ordinal: usize) -> String {
-    format!("0000:{:02X}:00.0", ordinal + 1)
+    format!("0000:{:02X}:00.0", pci_bus(ordinal))
 }

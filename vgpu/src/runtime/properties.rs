@@ -111,7 +111,7 @@ fn properties(ordinal: usize, device: &Device) -> Properties {
         surface_alignment: 512,
         concurrent_kernels: 1,
         ecc_enabled: 0,
-        pci_bus_id: ordinal as c_int + 1,
+        pci_bus_id: super::device::pci_bus(ordinal),
         pci_device_id: 0,
         pci_domain_id: 0,
         tcc_driver: 0,

@@ -1,0 +1,121 @@
+//! A virtual GPU in a temporary folder, and running a Python program on it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use vramfit_vgpu_schema::{Description, Device, Report, SCHEMA, folder};
+
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// A small laptop card; tests change what they need.
+pub(crate) fn laptop() -> Device {
+    Device {
+        name: "NVIDIA GeForce RTX 3050 Laptop GPU (virtual)".to_owned(),
+        uuid: "GPU-0a0b0c0d-0001-0002-0003-000000000001".to_owned(),
+        total_memory_bytes: 4096 * MIB,
+        usable_memory_bytes: 3762 * MIB,
+        held_memory_bytes: 0,
+        context_bytes: 98 * MIB,
+        compute_capability: (8, 6),
+        multiprocessors: 16,
+        l2_cache_bytes: 2 << 20,
+        shared_memory_per_multiprocessor: 102_400,
+        shared_memory_per_block_optin: 101_376,
+        threads_per_multiprocessor: 1536,
+        blocks_per_multiprocessor: 16,
+        registers_per_multiprocessor: 65_536,
+        clock_khz: 1_500_000,
+        memory_clock_khz: 6_000_000,
+        memory_bus_bits: 128,
+        pci_device_id: 0x25a2_10de,
+        power_limit_milliwatts: 80_000,
+    }
+}
+
+/// A virtual GPU's folder, gone when dropped.
+pub(crate) struct Machine {
+    folder: PathBuf,
+}
+
+impl Machine {
+    pub(crate) fn new(devices: Vec<Device>) -> Self {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("vramfit-vgpu-test-{}-{count}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let description = Description {
+            schema: SCHEMA,
+            driver_version: "580.65.06".to_owned(),
+            cuda_version: 13000,
+            devices,
+        };
+        let text = serde_json::to_string(&description).unwrap();
+        std::fs::write(folder.join(folder::DESCRIPTION), text).unwrap();
+        for link in folder::LIBRARIES {
+            std::os::unix::fs::symlink(library(), folder.join(link)).unwrap();
+        }
+        Self { folder }
+    }
+
+    /// The program `programs/NAME.py`, ready to start on this machine.
+    pub(crate) fn program(&self, name: &str) -> Command {
+        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/programs");
+        let python = std::env::var_os("VRAMFIT_PYTHON")
+            .expect("VRAMFIT_PYTHON names no Python with PyTorch; run `make setup`");
+        let mut command = Command::new(python);
+        command
+            .arg(programs.join(name).with_extension("py"))
+            .env(folder::VARIABLE, &self.folder)
+            .env("LD_PRELOAD", library())
+            .env("LD_LIBRARY_PATH", &self.folder)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env_remove("CUDA_VISIBLE_DEVICES")
+            .env_remove("PYTORCH_CUDA_ALLOC_CONF")
+            .env_remove("PYTORCH_ALLOC_CONF")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a program to its end; its standard output and report. A failure of the program fails the
+    /// test with what it said.
+    #[track_caller]
+    pub(crate) fn run(&self, name: &str, arguments: &[&str]) -> (String, Report) {
+        let child = self
+            .program(name)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        self.finish(name, child)
+    }
+
+    /// Waits for a program that was started by hand.
+    #[track_caller]
+    pub(crate) fn finish(&self, name: &str, child: Child) -> (String, Report) {
+        let pid = child.id();
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&stderr);
+        assert!(status.success(), "{name} ended with {status}:\n{stderr}");
+        let text = std::fs::read_to_string(self.folder.join(folder::report(pid))).unwrap();
+        let report: Report = serde_json::from_str(&text).unwrap();
+        assert_eq!(report.internal_errors, Vec::<String>::new(), "{name}");
+        (String::from_utf8(stdout).unwrap(), report)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The library that cargo built: the test's own folder is `deps` in the folder that holds it.
+pub(crate) fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let library = test.parent().unwrap().parent().unwrap().join("libvramfit_vgpu.so");
+    assert!(library.exists(), "{} is not built; run `cargo build --release`", library.display());
+    library
+}

@@ -1,0 +1,9 @@
+//! The real PyTorch on the virtual GPU, each test a program of its own.
+//!
+//! Needs the built library beside this test and a Python with PyTorch: `VRAMFIT_PYTHON`, which
+//! `scripts/setup.sh` sets for cargo.
+
+mod exact;
+mod machine;
+mod memory;
+mod training;

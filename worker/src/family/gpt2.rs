@@ -1,0 +1,206 @@
+//! GPT-2, operator by operator as Hugging Face's `GPT2LMHeadModel` with `sdpa` attention and
+//! without a key-value cache (`use_cache=False`, as its Trainer sets).
+
+use std::f64::consts::PI;
+
+use tch::{Device, Kind, Tensor};
+use vramfit::profile::model::Decoder;
+use vramfit::workload::Checkpointing;
+
+use super::{Batch, Network, language, run_block};
+use crate::model::{Builder, Then, Weight, dim};
+
+/// Standard deviation of initial weights.
+const DEVIATION: f64 = 0.02;
+const EPSILON: f64 = 1e-5;
+
+pub(super) struct Gpt2 {
+    tokens: Weight,
+    positions: Weight,
+    blocks: Vec<Block>,
+    norm: LayerNorm,
+    head: Option<Weight>,
+    dropout: f64,
+    sequence: i64,
+    device: Device,
+}
+
+impl Gpt2 {
+    pub(super) fn new(
+        builder: &mut Builder,
+        decoder: &Decoder,
+        sequence: i64,
+    ) -> Result<Self, String> {
+        if decoder.kv_heads != decoder.heads {
+            return Err(format!(
+                "GPT-2 has as many key as query heads, not {} and {}",
+                decoder.kv_heads, decoder.heads
+            ));
+        }
+        let (vocabulary, hidden) = (dim(decoder.vocabulary), dim(decoder.hidden));
+        let head_dim = language::head_dim(decoder)?;
+        Ok(Self {
+            tokens: builder.normal(&[vocabulary, hidden], DEVIATION),
+            positions: builder.normal(&[dim(decoder.context), hidden], DEVIATION),
+            blocks: (0..decoder.layers)
+                .map(|_| Block::new(builder, decoder, head_dim))
+                .collect(),
+            norm: LayerNorm::new(builder, hidden),
+            head: (!decoder.tied_embeddings)
+                .then(|| builder.normal(&[vocabulary, hidden], DEVIATION)),
+            dropout: decoder.dropout,
+            sequence,
+            device: builder.device(),
+        })
+    }
+
+    fn hidden_states(&self, ids: &Tensor, checkpointing: Checkpointing) -> Tensor {
+        // Both embeddings live to the end of the function, as they do in Python.
+        let token_embeddings = Tensor::embedding(&self.tokens, ids, -1, false, false);
+        let positions = Tensor::arange(self.sequence, (Kind::Int64, self.device)).unsqueeze(0);
+        let position_embeddings = Tensor::embedding(&self.positions, &positions, -1, false, false);
+        let mut hidden =
+            (&token_embeddings + &position_embeddings).then(|x| x.dropout(self.dropout, true));
+        for (index, block) in self.blocks.iter().enumerate() {
+            let block = block.clone();
+            hidden = run_block(checkpointing, index, &hidden, move |x| block.forward(x));
+        }
+        self.norm.forward(&hidden)
+    }
+}
+
+impl Network for Gpt2 {
+    fn batch(&self, samples: i64) -> Batch {
+        language::batch(samples, self.sequence, self.tokens.size()[0], self.device)
+    }
+
+    fn loss(&self, batch: &Batch, checkpointing: Checkpointing) -> Tensor {
+        let hidden = self.hidden_states(&batch.inputs, checkpointing);
+        let head = self.head.as_ref().unwrap_or(&self.tokens);
+        let logits = hidden.linear(head, None::<&Tensor>);
+        let labels = batch.targets.as_ref().unwrap_or(&batch.inputs);
+        language::causal_loss(&logits, labels)
+    }
+}
+
+#[derive(Clone)]
+struct Block {
+    attention_norm: LayerNorm,
+    attention: Conv1d,
+    attention_out: Conv1d,
+    feed_forward_norm: LayerNorm,
+    feed_forward: Conv1d,
+    feed_forward_out: Conv1d,
+    head_dim: i64,
+    dropout: f64,
+}
+
+impl Block {
+    fn new(builder: &mut Builder, decoder: &Decoder, head_dim: i64) -> Self {
+        let (hidden, inner) = (dim(decoder.hidden), dim(decoder.feed_forward));
+        let width = head_dim * dim(decoder.heads);
+        Self {
+            attention_norm: LayerNorm::new(builder, hidden),
+            attention: Conv1d::new(builder, hidden, 3 * width),
+            attention_out: Conv1d::new(builder, width, hidden),
+            feed_forward_norm: LayerNorm::new(builder, hidden),
+            feed_forward: Conv1d::new(builder, hidden, inner),
+            feed_forward_out: Conv1d::new(builder, inner, hidden),
+            head_dim,
+            dropout: decoder.dropout,
+        }
+    }
+
+    fn forward(&self, residual: &Tensor) -> Tensor {
+        let attended = self.attention_norm.forward(residual).then(|x| self.attend(x));
+        let hidden = &attended + residual;
+        let fed = self.feed_forward_norm.forward(&hidden).then(|x| {
+            self.feed_forward
+                .forward(x)
+                .then(gelu_tanh)
+                .then(|x| self.feed_forward_out.forward(x))
+                .then(|x| x.dropout(self.dropout, true))
+        });
+        &hidden + &fed
+    }
+
+    fn attend(&self, x: &Tensor) -> Tensor {
+        let size = x.size();
+        let (samples, sequence) = (size[0], size[1]);
+        let fused = self.attention.forward(x);
+        let width = fused.size()[2] / 3;
+        let heads = |x: &Tensor| x.view([samples, sequence, -1, self.head_dim]).transpose(1, 2);
+        let [query, key, value] =
+            [0, 1, 2].map(|part| heads(&fused.narrow(2, part * width, width)));
+        drop(fused);
+        Tensor::scaled_dot_product_attention(
+            &query,
+            &key,
+            &value,
+            None::<&Tensor>,
+            self.dropout,
+            // One token attends to itself: no mask needed, and a kernel without one is chosen.
+            sequence > 1,
+            (self.head_dim as f64).powf(-0.5),
+            false,
+        )
+        .then(|x| x.transpose(1, 2).contiguous())
+        .then(|x| x.reshape([samples, sequence, width]).contiguous())
+        .then(|x| self.attention_out.forward(x))
+        .then(|x| x.dropout(self.dropout, true))
+    }
+}
+
+#[derive(Clone)]
+struct LayerNorm {
+    weight: Weight,
+    bias: Weight,
+}
+
+impl LayerNorm {
+    fn new(builder: &mut Builder, width: i64) -> Self {
+        Self { weight: builder.constant(&[width], 1.0), bias: builder.constant(&[width], 0.0) }
+    }
+
+    fn forward(&self, x: &Tensor) -> Tensor {
+        x.layer_norm(self.weight.size(), Some(&*self.weight), Some(&*self.bias), EPSILON, true)
+    }
+}
+
+/// Hugging Face's `Conv1D`: a linear layer whose weight is stored transposed.
+#[derive(Clone)]
+struct Conv1d {
+    weight: Weight,
+    bias: Weight,
+}
+
+impl Conv1d {
+    fn new(builder: &mut Builder, inputs: i64, outputs: i64) -> Self {
+        Self {
+            weight: builder.normal(&[inputs, outputs], DEVIATION),
+            bias: builder.constant(&[outputs], 0.0),
+        }
+    }
+
+    fn forward(&self, x: &Tensor) -> Tensor {
+        let mut size = x.size();
+        let flat = x.view([-1, self.weight.size()[0]]);
+        if let Some(width) = size.last_mut() {
+            *width = self.weight.size()[1];
+        }
+        self.bias.addmm(&flat, &self.weight).view(size.as_slice())
+    }
+}
+
+/// Hugging Face's `gelu_new`: one operator after the other, each with its temporary.
+fn gelu_tanh(x: &Tensor) -> Tensor {
+    let half = x * 0.5;
+    let bent = x
+        .pow_tensor_scalar(3.0)
+        .then(|x| x * 0.044715)
+        .then(|cubic| x + cubic)
+        .then(|x| x * (2.0 / PI).sqrt())
+        .then(Tensor::tanh)
+        .then(|x| x + 1.0);
+    half * bent
+}

@@ -1,0 +1,187 @@
+//! Measuring a point: builds the workload, trains some steps, reads the allocator at the borders.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tch::{Device, TchError};
+use vramfit::measurement::{Memory, Outcome, Point, Ran};
+use vramfit::units::Bytes;
+use vramfit::workload::{Precision, Workload};
+
+use crate::failure;
+use crate::family;
+use crate::shim::device::{self, Allocator};
+use crate::step::{Border, Trainer};
+
+/// Fewest steps that show a point's memory: optimizer state comes with the first.
+const FEWEST_STEPS: u32 = 2;
+
+/// What became of a point, and the training that holds its memory.
+pub(crate) struct Measured {
+    pub(crate) outcome: Outcome,
+    /// Whether the device still works.
+    pub(crate) usable: bool,
+    _held: Option<Trainer>,
+}
+
+/// Tries a point. All that goes wrong inside becomes an outcome.
+pub(crate) fn measure(workload: &Workload, point: &Point, steps: u32, device: Device) -> Measured {
+    let mut held = None;
+    let before = statistics(device).unwrap_or_default();
+    let attempt = catch_unwind(AssertUnwindSafe(|| {
+        train(workload, point, steps, device, &mut held)
+    }));
+    let failure = match attempt {
+        Ok(Ok(ran)) => return Measured { outcome: Outcome::Ran(ran), usable: true, _held: held },
+        Ok(Err(Failure::Refused(text))) => {
+            let outcome = Outcome::Failed { message: text };
+            return Measured { outcome, usable: true, _held: held };
+        }
+        Ok(Err(Failure::Torch(error))) => failure::without_stack(&words(&error)),
+        Err(panic) => failure::text_of_panic(panic.as_ref()),
+    };
+    let after = statistics(device).unwrap_or(before);
+    let outcome = failure::outcome(&failure, after.ooms - before.ooms);
+    Measured { outcome, usable: works(device), _held: held }
+}
+
+enum Failure {
+    /// The request cannot be met, in words for the user.
+    Refused(String),
+    Torch(TchError),
+}
+
+impl From<TchError> for Failure {
+    fn from(error: TchError) -> Self {
+        Self::Torch(error)
+    }
+}
+
+fn words(error: &TchError) -> String {
+    match error {
+        TchError::Torch(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn train(
+    workload: &Workload,
+    point: &Point,
+    steps: u32,
+    device: Device,
+    held: &mut Option<Trainer>,
+) -> Result<Ran, Failure> {
+    check(point, steps).map_err(Failure::Refused)?;
+    if device.is_cuda() {
+        device::allow_tf32_matmul(point.setting.precision == Precision::Tf32)?;
+        device::reset_peaks()?;
+    }
+    let before = statistics(device)?;
+    let model = family::build(workload, device).map_err(Failure::Refused)?;
+    let (count, stated) = (model.parameter_count(), workload.model.parameters);
+    if count != stated {
+        return Err(Failure::Refused(format!(
+            "`{}` has {count} parameters, its profile states {stated}",
+            workload.model.name
+        )));
+    }
+    let mut parts = Parts { weights: statistics(device)?.allocated, ..Parts::default() };
+    let trainer = held.insert(Trainer::new(model, workload, point, device));
+    let mut durations = Vec::new();
+    for step in 0..steps {
+        let mut read = |border| {
+            parts.read(border, step, statistics(device)?.allocated);
+            Ok(())
+        };
+        let duration = trainer.step(&mut read)?;
+        if step > 0 {
+            durations.push(duration);
+        }
+    }
+    let after = statistics(device)?;
+    Ok(Ran {
+        memory: parts.memory(&after),
+        allocator_retries: u64::try_from(after.retries - before.retries).unwrap_or(0),
+        step_seconds: median(durations),
+    })
+}
+
+fn check(point: &Point, steps: u32) -> Result<(), String> {
+    if point.micro_batch == 0 || point.remainder == Some(0) {
+        return Err("a micro-batch of 0 samples".to_owned());
+    }
+    if point.accumulation == 0 {
+        return Err("an accumulation of 0 micro-steps".to_owned());
+    }
+    if steps < FEWEST_STEPS {
+        return Err(format!("{steps} steps, where at least {FEWEST_STEPS} are needed"));
+    }
+    Ok(())
+}
+
+/// Live bytes at the borders. Differences leave out what both sides hold, so that cuBLAS's
+/// workspaces, which appear in the midst of the first step, are counted in no part but the rest.
+#[derive(Debug, Default)]
+struct Parts {
+    weights: i64,
+    gradients: i64,
+    optimizer_state: i64,
+    activations: i64,
+    last: i64,
+    before_micro_step: i64,
+}
+
+impl Parts {
+    fn read(&mut self, border: Border, step: u32, live: i64) {
+        let first = step == 0;
+        match border {
+            Border::AfterZeroGrad if !first => self.gradients = self.last - live,
+            Border::AfterOptimizer if first => self.optimizer_state = live - self.last,
+            Border::BeforeMicroStep => self.before_micro_step = live,
+            Border::AfterForward if !first => {
+                self.activations = self.activations.max(live - self.before_micro_step);
+            }
+            _ => {}
+        }
+        self.last = live;
+    }
+
+    fn memory(&self, allocator: &Allocator) -> Memory {
+        let named = self.weights + self.gradients + self.optimizer_state + self.activations;
+        Memory {
+            context: Bytes::ZERO,
+            weights: bytes(self.weights),
+            gradients: bytes(self.gradients),
+            optimizer_state: bytes(self.optimizer_state),
+            activations: bytes(self.activations),
+            workspace: bytes(allocator.allocated_peak - named),
+            allocated_peak: bytes(allocator.allocated_peak),
+            reserved_peak: bytes(allocator.reserved_peak),
+            device_peak: Bytes::ZERO,
+        }
+    }
+}
+
+fn bytes(n: i64) -> Bytes {
+    Bytes(u64::try_from(n).unwrap_or(0))
+}
+
+/// The allocator's statistics; zeros for the CPU, which keeps none.
+fn statistics(device: Device) -> Result<Allocator, TchError> {
+    if device.is_cuda() { device::allocator() } else { Ok(Allocator::default()) }
+}
+
+/// Whether the device still answers after a failure.
+fn works(device: Device) -> bool {
+    let Device::Cuda(index) = device else { return true };
+    catch_unwind(|| tch::Cuda::synchronize(index as i64)).is_ok()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => values[middle],
+        _ => (values[middle - 1] + values[middle]) / 2.0,
+    }
+}

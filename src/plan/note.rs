@@ -12,6 +12,11 @@ use crate::units::Bytes;
 pub enum Note {
     /// The search was stopped.
     Incomplete,
+    /// The search could not go on.
+    StoppedBy {
+        /// Why.
+        reason: String,
+    },
     /// No step times: kernels do not run on a virtual GPU.
     RankedWithoutTimes,
     /// Batch norm's statistics are of the micro-batch.
@@ -91,6 +96,7 @@ impl fmt::Display for Note {
             Self::Incomplete => {
                 write!(f, "stopped before the end: the plan fits, but a better one may exist")
             }
+            Self::StoppedBy { reason } => write!(f, "the search could not go on: {reason}"),
             Self::RankedWithoutTimes => write!(
                 f,
                 "ranked without step times, which a virtual GPU cannot measure: no checkpointing \

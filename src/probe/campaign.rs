@@ -34,6 +34,8 @@ pub struct Findings {
     pub searches: Vec<Searched>,
     /// The user stopped it.
     pub interrupted: bool,
+    /// Why it ended before its end, when it was not the user.
+    pub stopped_by: Option<String>,
 }
 
 /// What is known of one setting; indices point into [`Findings::measurements`].
@@ -89,8 +91,8 @@ impl Campaign<'_> {
     /// Runs it; `progress` hears of each measurement.
     ///
     /// # Errors
-    /// When nothing could be measured at all. Once something was, a prober that can go on no more
-    /// is still an error; the user's wish to stop is none.
+    /// When nothing could be measured at all. Once something was, it is not lost: a prober that can
+    /// go on no more, or the user's wish to stop, ends the campaign early.
     pub fn run(
         &self,
         prober: &mut dyn Prober,
@@ -104,6 +106,10 @@ impl Campaign<'_> {
                 Ok(()) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted) => {
                     findings.interrupted = true;
+                    return Ok(findings);
+                }
+                Err(error) if findings.measurements.iter().any(|known| known.ran().is_some()) => {
+                    findings.stopped_by = Some(error.to_string());
                     return Ok(findings);
                 }
                 Err(error) => return Err(error),

@@ -185,9 +185,11 @@ impl<'a> WorkerProber<'a> {
 impl Prober for WorkerProber<'_> {
     fn probe(&mut self, workload: &Workload, point: Point) -> Result<Measurement, Error> {
         let begun = Instant::now();
+        let fresh = self.running.is_none();
         let mut tried = self.measure(workload, point);
-        if tried.as_ref().is_err_and(was_killed) {
-            // Host memory may have been short for a moment only.
+        // A killed worker may have met a moment of short host memory; one that refuses after other
+        // points may have been spoilt by them.
+        if tried.as_ref().is_err_and(|error| was_killed(error) || (!fresh && refused(error))) {
             self.running = None;
             tried = self.measure(workload, point);
         }
@@ -226,6 +228,10 @@ fn doing(point: Point) -> String {
 
 fn was_killed(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::WorkerKilled { signal: SIGKILL, .. })
+}
+
+fn refused(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::WorkerRefused { .. })
 }
 
 /// Whether another point may still be tried after this failure.

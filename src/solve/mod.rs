@@ -10,6 +10,7 @@ use crate::units::Bytes;
 use crate::workload::Goal;
 
 pub use ladder::{Compared, compared, ladder};
+pub use rank::recomputation;
 
 /// The settings that reach the target within the budget, the best first. Each was run as it stands.
 pub fn choices(

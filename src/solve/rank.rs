@@ -43,7 +43,7 @@ pub(super) fn sort(choices: &mut [Choice], objective: Objective) {
 }
 
 /// Grows with how much of the forward pass is computed twice.
-pub(super) fn recomputation(checkpointing: Checkpointing) -> (u8, Reverse<u32>) {
+pub fn recomputation(checkpointing: Checkpointing) -> (u8, Reverse<u32>) {
     match checkpointing {
         Checkpointing::None => (0, Reverse(0)),
         Checkpointing::Every(n) => (1, Reverse(n)),

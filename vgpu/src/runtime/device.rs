@@ -56,8 +56,8 @@ pub(crate) fn attribute(ordinal: usize, device: &Device, attribute: c_int) -> c_
         14 | 30 => 512, // texture and surface alignment
         15 => 1,        // copies overlap kernels
         16 => device.multiprocessors,
-        19 => 1,                    // host memory can be mapped
-        31 => 1,                    // concurrent kernels
+        19 => 1, // host memory can be mapped
+        31 => 1, // concurrent kernels
         33 => pci_bus(ordinal),
         36 => device.memory_clock_khz,
         37 => device.memory_bus_bits,

@@ -1,7 +1,7 @@
 //! What a profile must be, beyond being well formed.
 
 use super::gpu::{Fact, GpuProfile};
-use super::model::ModelProfile;
+use super::model::{Architecture, Decoder, Mlp, ModelProfile, Pinn, Resnet};
 
 /// A profile that can contradict itself.
 pub(super) trait Check {
@@ -77,6 +77,71 @@ impl Check for ModelProfile {
         if self.source.trim().is_empty() {
             return Some("`source` is empty".to_owned());
         }
-        None
+        let dimensions = match &self.architecture {
+            Architecture::Decoder(decoder) => decoder_dimensions(decoder),
+            Architecture::Resnet(resnet) => resnet_dimensions(resnet),
+            Architecture::Mlp(mlp) => mlp_dimensions(mlp),
+            Architecture::Pinn(pinn) => pinn_dimensions(pinn),
+        };
+        if let Some((name, _)) = dimensions.into_iter().find(|(_, size)| *size == 0) {
+            return Some(format!("`{name}` must be above zero"));
+        }
+        match &self.architecture {
+            Architecture::Decoder(decoder) => heads(decoder),
+            Architecture::Pinn(pinn) if pinn.inputs < 2 => {
+                Some("`inputs` must be at least 2: time and space".to_owned())
+            }
+            _ => None,
+        }
     }
+}
+
+/// A dimension's name in the file, and its size.
+type Dimension = (&'static str, u32);
+
+fn decoder_dimensions(decoder: &Decoder) -> Vec<Dimension> {
+    vec![
+        ("vocabulary", decoder.vocabulary),
+        ("context", decoder.context),
+        ("hidden", decoder.hidden),
+        ("layers", decoder.layers),
+        ("heads", decoder.heads),
+        ("kv_heads", decoder.kv_heads),
+        ("head_dim", decoder.head_dim.unwrap_or(1)),
+        ("feed_forward", decoder.feed_forward),
+    ]
+}
+
+fn resnet_dimensions(resnet: &Resnet) -> Vec<Dimension> {
+    let stages = resnet.stages.map(|blocks| ("stages", blocks));
+    stages.into_iter().chain([("classes", resnet.classes), ("image", resnet.image)]).collect()
+}
+
+fn mlp_dimensions(mlp: &Mlp) -> Vec<Dimension> {
+    let hidden = mlp.hidden.iter().map(|width| ("hidden", *width));
+    hidden.chain([("inputs", mlp.inputs), ("outputs", mlp.outputs)]).collect()
+}
+
+fn pinn_dimensions(pinn: &Pinn) -> Vec<Dimension> {
+    vec![
+        ("inputs", pinn.inputs),
+        ("width", pinn.width),
+        ("depth", pinn.depth),
+        ("points", pinn.points),
+    ]
+}
+
+/// What attention asks of the widths of a decoder.
+fn heads(decoder: &Decoder) -> Option<String> {
+    let Decoder { hidden, heads, kv_heads, head_dim, dropout, .. } = *decoder;
+    if head_dim.is_none() && hidden % heads != 0 {
+        return Some(format!("`hidden` of {hidden} does not divide by {heads} `heads`"));
+    }
+    if heads % kv_heads != 0 {
+        return Some(format!("{heads} `heads` do not divide by {kv_heads} `kv_heads`"));
+    }
+    if !(0.0..1.0).contains(&dropout) {
+        return Some(format!("`dropout` of {dropout} is not from 0 up to 1"));
+    }
+    None
 }

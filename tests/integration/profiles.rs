@@ -247,6 +247,48 @@ fn a_broken_profile_of_ones_own_is_named_with_line_and_reason() {
     }
 }
 
+#[test]
+fn a_model_that_cannot_be_built_is_refused_when_it_is_read() {
+    for (broken, complaint) in [
+        (DECODER.replace("heads = 12\nkv", "heads = 0\nkv"), "`heads` must be above zero"),
+        (
+            DECODER.replace("hidden = 768", "hidden = 770"),
+            "`hidden` of 770 does not divide by 12 `heads`",
+        ),
+        (
+            DECODER.replace("kv_heads = 12", "kv_heads = 5"),
+            "12 `heads` do not divide by 5 `kv_heads`",
+        ),
+        (DECODER.replace("0.1", "1.5"), "`dropout` of 1.5 is not from 0 up to 1"),
+        (DECODER.replace("81912576", "0"), "`parameters` must be above zero"),
+    ] {
+        Test::new(&["models"])
+            .file("own/models/my-gpt.toml", &broken)
+            .stderr(&format!("error: `own/models/my-gpt.toml`: {complaint}\n"))
+            .status(2);
+    }
+    let shown = Test::new(&["models", "show", "my-gpt"]).file("own/models/my-gpt.toml", DECODER);
+    assert!(shown.output().contains("81912576"));
+}
+
+const DECODER: &str = r#"name = "my-gpt"
+description = "GPT-2 with 6 layers"
+source = "made up"
+parameters = 81912576
+
+[architecture.decoder]
+vocabulary = 50257
+context = 1024
+hidden = 768
+layers = 6
+heads = 12
+kv_heads = 12
+feed_forward = 3072
+style = "gpt2"
+tied_embeddings = true
+dropout = 0.1
+"#;
+
 /// A whole profile, each fact on a line of its own.
 const T4: &str = r#"name = "t4"
 product = "Tesla T4"

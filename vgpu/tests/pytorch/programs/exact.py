@@ -108,8 +108,8 @@ def optimizers():
     whole = count * tensor
     for name, make, state, temporary in (
         ("adamw foreach", lambda p: torch.optim.AdamW(p), 2 * whole, whole),
-        # The previous parameter's denominator is still held while the next one's is made.
-        ("adamw for-loop", lambda p: torch.optim.AdamW(p, foreach=False), 2 * whole, 2 * tensor),
+        # The denominator is a quotient of a square root; the previous parameter's is still held.
+        ("adamw for-loop", lambda p: torch.optim.AdamW(p, foreach=False), 2 * whole, 3 * tensor),
         ("adamw fused", lambda p: torch.optim.AdamW(p, fused=True), 2 * whole + count * FP32, 0),
         ("sgd foreach", lambda p: torch.optim.SGD(p, 0.1), 0, 0),
         ("sgd with momentum", lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), whole, 0),

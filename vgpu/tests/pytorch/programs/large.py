@@ -22,10 +22,11 @@ width, layers, vocabulary = 4096, 32, 32000
 with torch.device("cuda"):
     blocks = [nn.TransformerEncoderLayer(width, 32, 4 * width, batch_first=True) for _ in range(layers)]
     model = nn.Sequential(nn.Embedding(vocabulary, width), *blocks, nn.Linear(width, vocabulary))
-    optimizer = torch.optim.AdamW(model.parameters())
-    with torch.autocast("cuda", dtype=torch.bfloat16):
-        model(torch.zeros(1, 64, dtype=torch.long)).float().sum().backward()
-    optimizer.step()
+    tokens = torch.zeros(1, 64, dtype=torch.long)
+optimizer = torch.optim.AdamW(model.parameters())
+with torch.autocast("cuda", dtype=torch.bfloat16):
+    model(tokens).float().sum().backward()
+optimizer.step()
 
 print(
     json.dumps(

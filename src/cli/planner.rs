@@ -1,11 +1,12 @@
 //! From a question to a plan: search, solve, and say what one should know.
 
+use super::choose_gpu::Chosen;
 use super::inputs;
 use super::progress::Progress;
 use crate::device::{Gpu, Setup, VirtualGpu, read_run_reports, twin_profile};
 use crate::error::Error;
 use crate::measurement::{Outcome, Point, Setting, Verdict};
-use crate::plan::{DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Versions};
+use crate::plan::{DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
 use crate::probe::protocol::Hello;
 use crate::probe::{
     Campaign, Change, Findings, Launch, Prober, Record, Remedies, Verified, WorkerProber, verify,
@@ -306,19 +307,27 @@ fn larger_cards(planner: &Planner<'_>) -> Result<Vec<GpuProfile>, Error> {
     Ok(cards)
 }
 
-fn of_points<'a>(findings: &'a Findings, plan: &'a Plan) -> impl Iterator<Item = Note> + 'a {
-    findings.measurements.iter().filter_map(|known| {
+fn of_points(findings: &Findings, plan: &Plan) -> Vec<Note> {
+    let (mut notes, mut points) = (Vec::new(), Vec::new());
+    for known in &findings.measurements {
         let (setting, micro_batch) = (known.point.setting, known.point.micro_batch);
+        let tried = Tried { setting, micro_batch };
         match &known.outcome {
             Outcome::Failed { message } => {
-                Some(Note::PointFailed { setting, micro_batch, reason: message.clone() })
+                notes.push(Note::PointFailed { setting, micro_batch, reason: message.clone() });
             }
-            _ if known.verdict(plan.budget.budget) == Verdict::Tight => {
-                Some(Note::Tight { setting, micro_batch })
+            _ if known.verdict(plan.budget.budget) == Verdict::Tight
+                && !points.contains(&tried) =>
+            {
+                points.push(tried);
             }
-            _ => None,
+            _ => {}
         }
-    })
+    }
+    if !points.is_empty() {
+        notes.push(Note::Tight { points });
+    }
+    notes
 }
 
 fn notes_of_virtual_gpu(gpu: &VirtualGpu) -> Vec<Note> {
@@ -340,7 +349,7 @@ fn notes_of_virtual_gpu(gpu: &VirtualGpu) -> Vec<Note> {
 pub(super) fn settings(
     precisions: &[Precision],
     checkpointings: &[Checkpointing],
-    gpu: &Gpu,
+    gpu: &Chosen,
 ) -> Result<Vec<Setting>, Error> {
     for precision in precisions {
         inputs::in_hardware(*precision, gpu)?;

@@ -13,14 +13,18 @@ fn main() -> io::Result<()> {
         defined.extend(defined_functions(&fs::read_to_string(source)?));
     }
     let mut stubs = String::new();
+    let mut names = Vec::new();
     for list in files(Path::new("symbols"), "txt")? {
         let text = fs::read_to_string(&list)?;
-        for line in stubs_of(&text, &defined) {
-            let line =
-                line.map_err(|reason| io::Error::other(format!("{}: {reason}", list.display())))?;
+        for stub in stubs_of(&text, &defined) {
+            let (name, line) =
+                stub.map_err(|reason| io::Error::other(format!("{}: {reason}", list.display())))?;
             stubs.push_str(&line);
+            names.push(name);
         }
     }
+    names.sort();
+    stubs.push_str(&format!("/// Every stub, in order.\nstatic NAMES: &[&str] = &{names:?};\n"));
     let out = env::var_os("OUT_DIR").map(PathBuf::from).ok_or(io::ErrorKind::NotFound)?;
     fs::write(out.join("stubs.rs"), stubs)
 }
@@ -53,7 +57,7 @@ fn defined_functions(source: &str) -> impl Iterator<Item = String> {
 }
 
 /// A stub for each line of a list whose name is not in `defined`.
-fn stubs_of(list: &str, defined: &BTreeSet<String>) -> Vec<Result<String, String>> {
+fn stubs_of(list: &str, defined: &BTreeSet<String>) -> Vec<Result<(String, String), String>> {
     let mut lines =
         list.lines().filter(|line| !line.starts_with('#')).map(|line| line.split_whitespace());
     let status = lines.next().and_then(|mut words| {
@@ -65,7 +69,8 @@ fn stubs_of(list: &str, defined: &BTreeSet<String>) -> Vec<Result<String, String
     lines
         .filter_map(|mut words| {
             let name = words.next()?;
-            (!defined.contains(name)).then(|| stub(name, words, status))
+            (!defined.contains(name))
+                .then(|| stub(name, words, status).map(|text| (name.to_owned(), text)))
         })
         .collect()
 }

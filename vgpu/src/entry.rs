@@ -110,15 +110,6 @@ impl<T> Clone for In<T> {
 
 impl<T> Copy for In<T> {}
 
-impl<T: Copy> In<T> {
-    /// The value, or none for a null pointer.
-    pub(crate) fn get(self) -> Option<T> {
-        // SAFETY: NVIDIA's interfaces require each in-pointer to be null or to point at one
-        // initialised value; callers of the exported function have promised that.
-        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
-    }
-}
-
 impl In<std::ffi::c_char> {
     /// The text, or an empty one for a null pointer or other than UTF-8.
     pub(crate) fn text<'a>(self) -> &'a str {

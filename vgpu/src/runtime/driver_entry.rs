@@ -4,16 +4,19 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use super::status::{SYMBOL_NOT_FOUND, Status, UNKNOWN, status};
 use crate::entry::{In, Out, entry_points};
-use crate::own_library;
+use crate::{own_library, stubs};
 
 /// The driver function `name`. Where it has a later version, that one: programs ask for the plain name.
 pub(crate) fn driver_function(name: &str) -> Option<*mut c_void> {
     if !name.starts_with("cu") {
         return None;
     }
-    ["_v4", "_v3", "_v2", ""]
-        .iter()
-        .find_map(|version| own_library::symbol(&format!("{name}{version}")))
+    let versions = ["_v4", "_v3", "_v2", ""].map(|version| format!("{name}{version}"));
+    // A version that works goes before a newer one that only refuses.
+    let mut working = versions.iter().filter(|version| !stubs::is_stub(version));
+    working
+        .find_map(|version| own_library::symbol(version))
+        .or_else(|| versions.iter().find_map(|version| own_library::symbol(version)))
 }
 
 /// `cudaDriverEntryPointSuccess`, `cudaDriverEntryPointSymbolNotFound`.

@@ -2,7 +2,9 @@
 //!
 //! Needs the built library beside this test and a Python with PyTorch: `VRAMFIT_PYTHON`, which
 //! `scripts/setup.sh` sets for cargo.
+#![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
+mod cudnn;
 mod exact;
 mod machine;
 mod memory;

@@ -21,7 +21,7 @@ pub(super) enum Chosen {
     /// A card of this machine.
     Real(RealGpu),
     /// A card that a profile describes.
-    Virtual(GpuProfile),
+    Virtual(Box<GpuProfile>),
 }
 
 impl Chosen {
@@ -48,7 +48,9 @@ impl Chosen {
     pub(super) fn open(self, setup: Setup) -> Result<Gpu, Error> {
         match self {
             Self::Real(card) => Ok(Gpu::Real(card)),
-            Self::Virtual(profile) => VirtualGpu::new(&profile, setup).map(Gpu::Virtual),
+            Self::Virtual(profile) => {
+                VirtualGpu::new(&profile, setup).map(Box::new).map(Gpu::Virtual)
+            }
         }
     }
 }
@@ -70,7 +72,7 @@ pub(super) fn choose(
         output.say(&format!(
             "no NVIDIA GPU found: using the virtual {DEFAULT}; `--gpu NAME` chooses another"
         ));
-        return catalog.gpu(DEFAULT).map(Chosen::Virtual);
+        return catalog.gpu(DEFAULT).map(Box::new).map(Chosen::Virtual);
     }
     if names_a_real_card(&args.gpu) {
         return real(&args.gpu, setup)?.map(Chosen::Real).ok_or_else(|| not_here(&args.gpu));
@@ -80,7 +82,7 @@ pub(super) fn choose(
         Err(error) if matches!(error.kind(), ErrorKind::UnknownName { .. }) => {
             real(&args.gpu, setup).ok().flatten().map(Chosen::Real).ok_or(error)
         }
-        found => found.map(Chosen::Virtual),
+        found => found.map(Box::new).map(Chosen::Virtual),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::choose_gpu::Chosen;
 use super::inputs;
 use super::progress::Progress;
-use crate::device::{Gpu, Setup, VirtualGpu, read_run_reports, twin_profile};
+use crate::device::{Gpu, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile};
 use crate::error::Error;
 use crate::measurement::{Outcome, Point, Setting, Verdict};
 use crate::plan::{DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
@@ -252,11 +252,13 @@ pub(super) fn twin(gpu: &Gpu, catalog: &Catalog) -> Result<Gpu, Error> {
         Gpu::Virtual(gpu) => gpu.profile().clone(),
         Gpu::Real(card) => {
             let total = card.budget.total;
-            let known = catalog.match_product(&card.product, total, card.multiprocessors)?;
+            // A virtual card that stands in for a real one is of the same kind.
+            let product = card.product.trim_end_matches(VIRTUAL_SUFFIX);
+            let known = catalog.match_product(product, total, card.multiprocessors)?;
             twin_profile(card, known.as_ref())
         }
     };
-    VirtualGpu::with_budget(&profile, gpu.budget()).map(Gpu::Virtual)
+    VirtualGpu::with_budget(&profile, gpu.budget()).map(Box::new).map(Gpu::Virtual)
 }
 
 /// Changes with which a point that does not fit would, tried on the virtual GPU or twin: first on
@@ -284,7 +286,7 @@ pub(super) fn remedies(
     let cards = larger_cards(planner)?;
     let setup = Setup { vram: None, ..planner.setup };
     let another = search.on_another_card(&cards, &mut |card| {
-        let gpu = Gpu::Virtual(VirtualGpu::new(card, setup)?);
+        let gpu = Gpu::Virtual(Box::new(VirtualGpu::new(card, setup)?));
         let mut prober = WorkerProber::new(&gpu, planner.launch.clone());
         Ok(prober.probe(workload, point)?.verdict(gpu.budget().budget) == Verdict::Fits)
     })?;
@@ -340,6 +342,9 @@ fn notes_of_virtual_gpu(gpu: &VirtualGpu) -> Vec<Note> {
     let seen = read_run_reports(gpu.folder());
     if !seen.not_implemented.is_empty() {
         notes.push(Note::NotImplemented { names: seen.not_implemented });
+    }
+    if seen.read_backs > 0 {
+        notes.push(Note::ReadBacks { count: seen.read_backs });
     }
     notes.extend(seen.internal_errors.into_iter().map(|message| Note::InternalError { message }));
     notes

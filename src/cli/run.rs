@@ -48,9 +48,7 @@ fn banner(gpu: &VirtualGpu, seen: &RunReports) -> String {
     let peak = seen.reports.iter().flat_map(|report| report.device_peak_bytes.first()).max();
     match peak {
         Some(peak) => {
-            // What is held back is in use as far as the device can see.
-            let held = gpu.budget().usable.saturating_sub(budget);
-            let peak = Bytes(*peak).saturating_sub(held);
+            let peak = Bytes(*peak);
             lines.push(format!("vramfit: peak {peak} of {budget}"));
         }
         None => lines.push("vramfit: the command did not use the GPU".to_owned()),

@@ -25,7 +25,7 @@ impl Report for Table {
             parts.push(stack(&choice.memory, plan.budget.budget));
             parts.push(choices(choice, &plan.alternatives));
         }
-        if !plan.ladder.is_empty() {
+        if plan.ladder.iter().any(|rung| rung.device_peak.is_some()) {
             parts.push(ladder(&plan.ladder));
         }
         if !plan.notes.is_empty() {

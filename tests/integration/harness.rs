@@ -49,6 +49,18 @@ impl Test {
         self
     }
 
+    /// Lets a file of the folder be run.
+    pub(crate) fn executable(self, path: &str) -> Self {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(self.folder.path().join(path), mode).unwrap();
+        self
+    }
+
+    /// The folder.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Sets an environment variable; a value is relative to nothing but itself.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);

@@ -19,5 +19,7 @@ mod plan;
 mod profiles;
 /// `vramfit run`.
 mod run;
+/// The whole flow with the real worker, PyTorch and the virtual GPU.
+mod training;
 /// How the end of a worker is read and worded.
 mod worker;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use crate::units::Bytes;
+
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -184,6 +186,84 @@ pub enum ErrorKind {
         /// Ours.
         expected: u32,
     },
+    /// Nothing of the GPU's memory is left to plan with.
+    #[error(
+        "nothing is left of {usable} usable memory: others hold {held_by_others}, \
+         the reserve is {reserve}, the margin {margin}"
+    )]
+    NoBudget {
+        /// What CUDA programs can have at all.
+        usable: Bytes,
+        /// Held by other processes.
+        held_by_others: Bytes,
+        /// `--reserve`.
+        reserve: Bytes,
+        /// `--margin`.
+        margin: Bytes,
+    },
+    /// NVML could not be opened or did not answer.
+    #[error("{what}: {reason}")]
+    Nvml {
+        /// What was asked for.
+        what: String,
+        /// Why there is no answer.
+        reason: String,
+        /// There is no NVIDIA GPU or driver, rather than a broken one.
+        absent: bool,
+    },
+    /// The library of the virtual GPU is not where it should be.
+    #[error("the virtual GPU's library is not at `{}`", path.display())]
+    VirtualGpuMissing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The folder of a virtual GPU could not be written.
+    #[error("cannot lay out the virtual GPU's folder: {source}")]
+    VirtualGpuFolder {
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// The worker could not be started.
+    #[error("cannot start `{}`: {source}", path.display())]
+    WorkerStart {
+        /// The worker's executable.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// The worker is of another release.
+    #[error("the worker `{}` is of version {found}, expected {expected}", path.display())]
+    WorkerVersion {
+        /// The worker's executable.
+        path: PathBuf,
+        /// Its version.
+        found: String,
+        /// This program's version.
+        expected: &'static str,
+    },
+    /// Not one point could be measured.
+    #[error("nothing could be measured: {reason}")]
+    NothingMeasured {
+        /// What became of the last point.
+        reason: String,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// A plan without a recommendation cannot be checked.
+    #[error("`{}` recommends nothing to check", path.display())]
+    PlanWithoutChoice {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A program could not be started.
+    #[error("cannot start `{program}`: {source}")]
+    ProgramStart {
+        /// As it was typed.
+        program: String,
+        /// The operating system's reason.
+        source: io::Error,
+    },
     /// The reader of our output went away.
     #[error("the output was closed")]
     ClosedOutput,
@@ -226,14 +306,24 @@ impl Error {
             | ErrorKind::Unreadable { .. }
             | ErrorKind::Unwritable { .. }
             | ErrorKind::BrokenPlan { .. }
-            | ErrorKind::PlanVersion { .. } => ExitStatus::BadInput,
+            | ErrorKind::PlanVersion { .. }
+            | ErrorKind::PlanWithoutChoice { .. }
+            | ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
             ErrorKind::WorkerMissing { .. }
             | ErrorKind::WorkerKilled { .. }
             | ErrorKind::WorkerEnded { .. }
             | ErrorKind::WorkerHung { .. }
             | ErrorKind::WorkerRubbish { .. }
             | ErrorKind::WorkerRefused { .. }
-            | ErrorKind::WorkerProtocol { .. } => ExitStatus::Failed,
+            | ErrorKind::WorkerProtocol { .. }
+            | ErrorKind::WorkerStart { .. }
+            | ErrorKind::WorkerVersion { .. }
+            | ErrorKind::NothingMeasured { .. }
+            | ErrorKind::Interrupted
+            | ErrorKind::Nvml { .. }
+            | ErrorKind::VirtualGpuMissing { .. }
+            | ErrorKind::VirtualGpuFolder { .. }
+            | ErrorKind::ProgramStart { .. } => ExitStatus::Failed,
             // A reader such as `head` has what it wanted.
             ErrorKind::ClosedOutput => ExitStatus::Done,
         }
@@ -265,8 +355,14 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         ErrorKind::WorkerKilled { signal: 9, .. } => {
             "the kernel does this when the host runs out of memory".to_owned()
         }
-        ErrorKind::WorkerProtocol { .. } => {
+        ErrorKind::WorkerProtocol { .. } | ErrorKind::WorkerVersion { .. } => {
             "`make` builds both from the same sources; a `VRAMFIT_WORKER` may be stale".to_owned()
+        }
+        ErrorKind::NoBudget { .. } => {
+            "a smaller `--reserve` or `--margin`, or fewer programs on the GPU".to_owned()
+        }
+        ErrorKind::VirtualGpuMissing { .. } => {
+            "`make` builds it; `VRAMFIT_VGPU_LIBRARY` may name another".to_owned()
         }
         _ => return Vec::new(),
     };

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
-use crate::workload::{Checkpointing, Precision};
+use crate::workload::{Checkpointing, Goal, Precision};
 
 /// The knobs that a search varies besides the micro-batch.
 #[derive(
@@ -24,7 +24,8 @@ pub struct Point {
     pub setting: Setting,
     /// Samples in one micro-step.
     pub micro_batch: u32,
-    /// Micro-steps of `micro_batch` samples in one optimizer step, at least 1.
+    /// Micro-steps of `micro_batch` samples in one optimizer step, at least 1. A probe runs at most
+    /// two of the many that a plan may state; see [`Point::to_probe`].
     pub accumulation: u32,
     /// Samples in one more, smaller micro-step that makes up the target (`--ragged`).
     pub remainder: Option<u32>,
@@ -53,11 +54,38 @@ pub struct Memory {
     pub device_peak: Bytes,
 }
 
+impl Point {
+    /// How a micro-batch of a setting is tried: two micro-steps stand for all of a step that
+    /// accumulates, since from the second on the gradients are kept and the peak repeats itself.
+    pub fn to_probe(setting: Setting, micro_batch: u32, goal: &Goal) -> Self {
+        let (accumulation, remainder) = goal.split(micro_batch);
+        Self { setting, micro_batch, accumulation: accumulation.min(2), remainder }
+    }
+
+    /// Samples in one optimizer step.
+    pub fn samples(&self) -> u32 {
+        self.micro_batch * self.accumulation + self.remainder.unwrap_or(0)
+    }
+}
+
 impl Memory {
     /// Reserved by the allocator at its peak, but not handed out.
     pub fn fragmentation(&self) -> Bytes {
         self.reserved_peak.saturating_sub(self.allocated_peak)
     }
+}
+
+/// What a measurement says about a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It ran within the budget without an allocator retry.
+    Fits,
+    /// It ran within the budget, but only because the allocator flushed its cache.
+    Tight,
+    /// It ran beyond the budget, or out of memory.
+    TooLarge,
+    /// It says nothing about memory.
+    Unknown,
 }
 
 /// What became of a point.
@@ -102,6 +130,27 @@ pub struct Measurement {
     pub evidence: Evidence,
     /// What trying it took, in seconds of wall time, building the model included.
     pub probe_seconds: f64,
+}
+
+impl Measurement {
+    /// Whether the point fits a budget.
+    pub fn verdict(&self, budget: Bytes) -> Verdict {
+        match &self.outcome {
+            Outcome::Ran(ran) if ran.memory.device_peak > budget => Verdict::TooLarge,
+            Outcome::Ran(ran) if ran.allocator_retries > 0 => Verdict::Tight,
+            Outcome::Ran(_) => Verdict::Fits,
+            Outcome::OutOfMemory { .. } => Verdict::TooLarge,
+            Outcome::Failed { .. } => Verdict::Unknown,
+        }
+    }
+
+    /// What was measured, of a point that ran to the end.
+    pub fn ran(&self) -> Option<&Ran> {
+        match &self.outcome {
+            Outcome::Ran(ran) => Some(ran),
+            Outcome::OutOfMemory { .. } | Outcome::Failed { .. } => None,
+        }
+    }
 }
 
 /// Where numbers come from.

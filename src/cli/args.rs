@@ -102,6 +102,9 @@ pub(super) struct PlanArgs {
     )]
     pub(super) objective: Objective,
 
+    #[command(flatten)]
+    pub(super) measuring: MeasuringArgs,
+
     /// Print the plan as JSON
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
@@ -179,6 +182,9 @@ pub(super) struct CheckArgs {
     #[command(flatten)]
     pub(super) device: DeviceArgs,
 
+    #[command(flatten)]
+    pub(super) measuring: MeasuringArgs,
+
     /// Print the answer as JSON
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
@@ -198,6 +204,10 @@ Examples:
 pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) device: DeviceArgs,
+
+    /// Write what the command did on the virtual GPU as JSON to a file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) report: Option<PathBuf>,
 
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
@@ -222,7 +232,7 @@ pub(super) struct WorkloadArgs {
 }
 
 /// On what.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "GPU")]
 pub(super) struct DeviceArgs {
     /// GPU: `auto` is the one in this machine; `vramfit gpus` lists those there are profiles of
@@ -241,6 +251,19 @@ pub(super) struct DeviceArgs {
     /// [default: 5 %, at least 200 MiB; without a display 3 %, at least 128 MiB]
     #[arg(long, value_name = "SHARE", value_parser = values::share)]
     pub(super) margin: Option<Share>,
+}
+
+/// How points are tried.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Measuring")]
+pub(super) struct MeasuringArgs {
+    /// Append each measurement to a file as it comes, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
+
+    /// Seconds that one point may take [default: 120 on a virtual GPU, 600 on a real one]
+    #[arg(long, value_name = "SECONDS", value_parser = values::count)]
+    pub(super) timeout: Option<u32>,
 }
 
 /// What the recommended setting is best at.

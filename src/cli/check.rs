@@ -1,10 +1,198 @@
 //! `vramfit check`.
 
+use serde::Serialize;
+
 use super::args::CheckArgs;
 use super::output::Output;
+use super::plan::{launch, record};
+use super::planner::{self, Planner};
+use super::{choose_gpu, inputs};
+use crate::device::{Budget, Gpu};
 use crate::error::{Error, ErrorKind, ExitStatus};
+use crate::measurement::{Measurement, Outcome, Point, Setting, Verdict};
+use crate::plan::{self, Objective};
+use crate::probe::{Campaign, Change, Prober as _, WorkerProber};
 use crate::profile::Catalog;
+use crate::workload::{Goal, Workload};
 
-pub(super) fn run(_: &CheckArgs, _: &Catalog, _: &Output) -> Result<ExitStatus, Error> {
-    Err(ErrorKind::WorkerMissing { path: "vramfit-worker".into() }.into())
+/// Version of the JSON answer.
+const CHECK_VERSION: u32 = 1;
+
+/// What is to be checked.
+struct Question {
+    workload: Workload,
+    setting: Setting,
+    micro_batch: u32,
+    /// Of which the micro-batch is a part.
+    goal: Goal,
+    gpu: Gpu,
+}
+
+/// The answer, as `--json` prints it.
+#[derive(Serialize)]
+struct Answer<'a> {
+    check_version: u32,
+    fits: bool,
+    gpu: &'a str,
+    budget: Budget,
+    measurement: Measurement,
+    /// Changes with which it was tried and fits, the smallest first.
+    would_fit: Vec<Change>,
+}
+
+pub(super) fn run(
+    args: &CheckArgs,
+    catalog: &Catalog,
+    output: &Output,
+) -> Result<ExitStatus, Error> {
+    let question = question(args, catalog, output)?;
+    let Question { workload, setting, micro_batch, goal, gpu } = &question;
+    let planner = Planner {
+        catalog,
+        gpu,
+        setup: choose_gpu::setup(&args.device),
+        launch: launch(&args.measuring),
+        workload: workload.clone(),
+        goal: *goal,
+        settings: vec![*setting],
+        objective: Objective::default(),
+    };
+    let point = Point::to_probe(*setting, *micro_batch, goal);
+    let measurement = measure(&planner, point, args)?;
+    if let Outcome::Failed { message } = &measurement.outcome {
+        return Err(ErrorKind::NothingMeasured { reason: message.clone() }.into());
+    }
+    let budget = gpu.budget();
+    let fits = measurement.verdict(budget.budget) == Verdict::Fits;
+    let would_fit = if fits { Vec::new() } else { would_fit(&planner, point)? };
+    let answer = Answer {
+        check_version: CHECK_VERSION,
+        fits,
+        gpu: gpu.name(),
+        budget,
+        measurement,
+        would_fit,
+    };
+    if args.json {
+        output.json(&answer)?;
+    } else {
+        output.data(&text(&question, &answer))?;
+    }
+    Ok(if fits { ExitStatus::Done } else { ExitStatus::DoesNotFit })
+}
+
+fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Question, Error> {
+    let Some(path) = &args.plan else {
+        let workload = inputs::workload(&args.workload, catalog)?;
+        let gpu = choose_gpu::open(&args.device, catalog, output)?;
+        inputs::in_hardware(args.precision, &gpu)?;
+        // clap sees to it that one of the two is given.
+        let micro_batch = args.micro_batch.unwrap_or(1);
+        return Ok(Question {
+            workload,
+            setting: Setting { precision: args.precision, checkpointing: args.checkpoint },
+            micro_batch,
+            goal: Goal {
+                target_batch: micro_batch.saturating_mul(args.accumulation),
+                world_size: 1,
+                ragged: false,
+            },
+            gpu,
+        });
+    };
+    let plan = plan::read(path)?;
+    let Some(choice) = &plan.recommendation else {
+        return Err(ErrorKind::PlanWithoutChoice { path: path.clone() }.into());
+    };
+    let mut device = args.device.clone();
+    if device.gpu == "auto" {
+        device.gpu.clone_from(&plan.device.name);
+    }
+    Ok(Question {
+        setting: Setting { precision: choice.precision, checkpointing: choice.checkpointing },
+        micro_batch: choice.micro_batch,
+        goal: plan.goal,
+        gpu: choose_gpu::open(&device, catalog, output)?,
+        workload: plan.workload,
+    })
+}
+
+/// Tries the point; on a real card only after its twin had no objection, since running the card out
+/// of memory may take down what else runs on it.
+fn measure(planner: &Planner<'_>, point: Point, args: &CheckArgs) -> Result<Measurement, Error> {
+    let budget = planner.gpu.budget().budget;
+    if matches!(planner.gpu, Gpu::Real(_))
+        && let Ok(twin) = planner::twin(planner.gpu, planner.catalog)
+    {
+        let mut prober = WorkerProber::new(&twin, planner.launch.clone());
+        let predicted = prober.probe(&planner.workload, point)?;
+        if matches!(predicted.verdict(budget), Verdict::TooLarge | Verdict::Tight) {
+            return Ok(predicted);
+        }
+    }
+    let mut prober =
+        WorkerProber::new(planner.gpu, planner.launch.clone()).recorded(record(&args.measuring)?);
+    prober.probe(&planner.workload, point)
+}
+
+/// The largest micro-batch of the same setting and effective batch, and the smallest other changes.
+fn would_fit(planner: &Planner<'_>, point: Point) -> Result<Vec<Change>, Error> {
+    let twin = planner::twin(planner.gpu, planner.catalog)?;
+    let mut prober = WorkerProber::new(&twin, planner.launch.clone());
+    let campaign = Campaign {
+        workload: &planner.workload,
+        goal: &planner.goal,
+        settings: &planner.settings,
+        budget: twin.budget().budget,
+    };
+    let findings = campaign.run(&mut prober, &mut |_| {})?;
+    drop(prober);
+    let largest = findings.searches.iter().find_map(|searched| searched.largest);
+    let smaller = largest.map(|index| findings.measurements[index].point.micro_batch);
+    let mut changes: Vec<_> = smaller.map(Change::MicroBatch).into_iter().collect();
+    changes.extend(planner::remedies(planner, &planner.workload, point)?);
+    Ok(changes)
+}
+
+fn text(question: &Question, answer: &Answer<'_>) -> String {
+    let Question { workload, setting, micro_batch, goal, .. } = question;
+    let what = match workload.sequence {
+        Some(tokens) => format!("{} at {tokens} tokens", workload.model.name),
+        None => workload.model.name.clone(),
+    };
+    let steps = match goal.split(*micro_batch) {
+        (1, None) => String::new(),
+        (steps, None) => format!(" x {steps} steps"),
+        (steps, Some(rest)) => format!(" x {steps} steps + {rest}"),
+    };
+    let what = format!(
+        "{what}, micro-batch {micro_batch}{steps}, {}, checkpointing {}, on {}",
+        setting.precision, setting.checkpointing, answer.gpu
+    );
+    let budget = answer.budget.budget;
+    let peak = answer.measurement.ran().map(|ran| (ran.memory.device_peak, ran.allocator_retries));
+    let verdict = match peak {
+        Some((peak, _)) if answer.fits => {
+            let left = budget.saturating_sub(peak);
+            format!("fits: {what}: {peak} of {budget}, {left} left")
+        }
+        Some((peak, retries)) if retries > 0 && peak <= budget => {
+            format!("does not fit: {what}: runs in {budget} only by flushing the allocator's cache")
+        }
+        Some((peak, _)) => format!("does not fit: {what}: needs {peak} of {budget}"),
+        None => format!("does not fit: {what}: out of memory within {budget}"),
+    };
+    let changes = answer.would_fit.iter().map(|change| match change {
+        Change::MicroBatch(size) => match goal.split(*size) {
+            (1, None) => format!("\n  {change}"),
+            (steps, _) => format!("\n  {change}, accumulated over {steps} steps"),
+        },
+        other => format!("\n  {other}"),
+    });
+    let changes: String = changes.collect();
+    match (answer.fits, changes.is_empty()) {
+        (true, _) => verdict,
+        (false, true) => format!("{verdict}\nno single change was found with which it does"),
+        (false, false) => format!("{verdict}\nit would, each tried by itself, with:{changes}"),
+    }
 }

@@ -1,9 +1,10 @@
 //! From flags to what they mean: the questions that need a profile to answer.
 
 use super::args::WorkloadArgs;
+use crate::device::Gpu;
 use crate::error::{Error, ErrorKind};
 use crate::profile::Catalog;
-use crate::profile::gpu::GpuProfile;
+use crate::profile::gpu::ComputeCapability;
 use crate::workload::{OptimizerImplementation, Precision, Workload};
 
 /// Sequence in tokens where none is asked for and the model takes longer ones.
@@ -39,20 +40,24 @@ pub(super) fn samples_per_gpu(target: u32, world_size: u32) -> Result<u32, Error
     }
 }
 
-/// Refuses a precision that the card would have to emulate.
-pub(super) fn in_hardware(precision: Precision, gpu: &GpuProfile) -> Result<(), Error> {
-    let capability = gpu.compute_capability.value;
-    let has = match precision {
+/// Whether the card computes in this precision, rather than emulating it.
+pub(super) fn has(capability: ComputeCapability, precision: Precision) -> bool {
+    match precision {
         Precision::Fp32 | Precision::Fp16 => true,
         Precision::Tf32 => capability.has_tf32(),
         Precision::Bf16 => capability.has_bf16(),
-    };
-    if has {
+    }
+}
+
+/// Refuses a precision that the card would have to emulate.
+pub(super) fn in_hardware(precision: Precision, gpu: &Gpu) -> Result<(), Error> {
+    let capability = gpu.compute_capability();
+    if has(capability, precision) {
         return Ok(());
     }
     Err(ErrorKind::NoHardware {
         precision: precision.name(),
-        gpu: gpu.name.clone(),
+        gpu: gpu.name().to_owned(),
         capability: capability.to_string(),
     }
     .into())

@@ -2,12 +2,15 @@
 
 mod args;
 mod check;
+mod choose_gpu;
 mod completions;
 mod gpus;
 mod inputs;
 mod models;
 mod output;
 mod plan;
+mod planner;
+mod progress;
 mod run;
 mod values;
 
@@ -18,7 +21,7 @@ use clap::Parser as _;
 
 use self::args::{Cli, Command};
 use self::output::Output;
-use crate::error::{Error, ExitStatus};
+use crate::error::Error;
 use crate::profile::Catalog;
 
 /// Runs the command that `args` ask for, program name first, and says how the program ends.
@@ -26,10 +29,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let output = Output;
     let end = match Cli::try_parse_from(args) {
         Ok(cli) => dispatch(&cli.command, &output),
-        Err(error) => values::explain(error).and_then(|error| output.clap(&error)),
+        Err(error) => {
+            values::explain(error).and_then(|error| output.clap(&error)).map(ExitCode::from)
+        }
     };
     match end {
-        Ok(status) => status.into(),
+        Ok(code) => code,
         Err(error) => {
             output.error(&error);
             error.status().into()
@@ -37,13 +42,15 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(command: &Command, output: &Output) -> Result<ExitStatus, Error> {
-    match command {
+fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
+    let status = match command {
         Command::Plan(args) => plan::run(args, &Catalog::load()?, output),
         Command::Check(args) => check::run(args, &Catalog::load()?, output),
-        Command::Run(args) => run::run(args, &Catalog::load()?, output),
+        // Its end is the end of the program it runs.
+        Command::Run(args) => return run::run(args, &Catalog::load()?, output),
         Command::Gpus(args) => gpus::run(args, &Catalog::load()?, output),
         Command::Models(args) => models::run(args, &Catalog::load()?, output),
         Command::Completions(args) => completions::run(args, output),
-    }
+    };
+    status.map(ExitCode::from)
 }

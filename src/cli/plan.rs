@@ -1,17 +1,67 @@
 //! `vramfit plan`.
 
-use super::args::PlanArgs;
-use super::inputs;
-use super::output::Output;
-use crate::error::{Error, ErrorKind, ExitStatus};
-use crate::profile::Catalog;
+use std::time::Duration;
 
-pub(super) fn run(args: &PlanArgs, catalog: &Catalog, _: &Output) -> Result<ExitStatus, Error> {
-    inputs::workload(&args.workload, catalog)?;
+use super::args::{MeasuringArgs, Objective as Asked, PlanArgs};
+use super::output::Output;
+use super::planner::{self, Planner};
+use super::{choose_gpu, inputs};
+use crate::error::{Error, ExitStatus};
+use crate::plan::{self, Objective};
+use crate::probe::{Interrupt, Launch, Record};
+use crate::profile::Catalog;
+use crate::report::REPORTS;
+use crate::workload::Goal;
+
+pub(super) fn run(
+    args: &PlanArgs,
+    catalog: &Catalog,
+    output: &Output,
+) -> Result<ExitStatus, Error> {
     inputs::samples_per_gpu(args.target_batch, args.world_size)?;
-    if args.device.gpu != "auto" {
-        let gpu = catalog.gpu(&args.device.gpu)?;
-        args.precision.iter().try_for_each(|precision| inputs::in_hardware(*precision, &gpu))?;
+    let workload = inputs::workload(&args.workload, catalog)?;
+    let gpu = choose_gpu::open(&args.device, catalog, output)?;
+    let settings = planner::settings(&args.precision, &args.checkpoint, &gpu)?;
+    let planner = Planner {
+        catalog,
+        gpu: &gpu,
+        setup: choose_gpu::setup(&args.device),
+        launch: launch(&args.measuring),
+        workload,
+        goal: Goal {
+            target_batch: args.target_batch,
+            world_size: args.world_size,
+            ragged: args.ragged,
+        },
+        settings,
+        objective: match args.objective {
+            Asked::Throughput => Objective::Throughput,
+            Asked::MicroBatch => Objective::MicroBatch,
+            Asked::Memory => Objective::Memory,
+        },
+    };
+    let plan = planner.plan(record(&args.measuring)?)?;
+    if let Some(path) = &args.output {
+        plan::write(&plan, path)?;
     }
-    Err(ErrorKind::WorkerMissing { path: "vramfit-worker".into() }.into())
+    let name = if args.json { "json" } else { "table" };
+    if let Some(report) = REPORTS.iter().find(|report| report.name() == name) {
+        output.data(&report.render(&plan))?;
+    }
+    Ok(match (&plan.recommendation, plan.incomplete) {
+        (Some(_), _) => ExitStatus::Done,
+        (None, false) => ExitStatus::DoesNotFit,
+        (None, true) => ExitStatus::Failed,
+    })
+}
+
+/// How workers are started, with Ctrl-C heard from now on.
+pub(super) fn launch(args: &MeasuringArgs) -> Launch {
+    let timeout = args.timeout.map(|seconds| Duration::from_secs(u64::from(seconds)));
+    Launch::new(timeout, Interrupt::install())
+}
+
+/// The file that measurements go to, if one is asked for.
+pub(super) fn record(args: &MeasuringArgs) -> Result<Option<Record>, Error> {
+    args.record.as_deref().map(Record::open).transpose()
 }

@@ -57,7 +57,7 @@ pub enum Reply {
 }
 
 /// Who a worker is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// [`PROTOCOL`] of the worker.
     pub protocol: u32,

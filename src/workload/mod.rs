@@ -1,8 +1,10 @@
 //! What is trained, and with which knobs.
 
+mod goal;
 mod knobs;
 #[expect(clippy::module_inception, reason = "the type gives the file its name")]
 mod workload;
 
+pub use goal::Goal;
 pub use knobs::{Checkpointing, Optimizer, OptimizerImplementation, Precision};
 pub use workload::Workload;

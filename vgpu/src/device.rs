@@ -54,9 +54,11 @@ pub(crate) fn machine() -> Option<&'static Machine> {
 
 fn find() -> Result<Machine, String> {
     let beside_library = || Some(own_library::path()?.parent()?.to_path_buf());
-    let folder = std::env::var_os(folder::VARIABLE)
-        .map(PathBuf::from)
-        .or_else(|| beside_library().filter(|folder| folder.join(folder::DESCRIPTION).exists()))
+    // A folder that holds this very library is meant even where the variable names another: a
+    // planner that itself runs on a virtual GPU looks at those of its children.
+    let folder = beside_library()
+        .filter(|folder| folder.join(folder::DESCRIPTION).exists())
+        .or_else(|| std::env::var_os(folder::VARIABLE).map(PathBuf::from))
         .ok_or_else(|| format!("{} is not set", folder::VARIABLE))?;
     let description =
         Description::read(&folder.join(folder::DESCRIPTION)).map_err(|error| error.to_string())?;

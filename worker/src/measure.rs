@@ -27,9 +27,8 @@ pub(crate) struct Measured {
 pub(crate) fn measure(workload: &Workload, point: &Point, steps: u32, device: Device) -> Measured {
     let mut held = None;
     let before = statistics(device).unwrap_or_default();
-    let attempt = catch_unwind(AssertUnwindSafe(|| {
-        train(workload, point, steps, device, &mut held)
-    }));
+    let attempt =
+        catch_unwind(AssertUnwindSafe(|| train(workload, point, steps, device, &mut held)));
     let failure = match attempt {
         Ok(Ok(ran)) => return Measured { outcome: Outcome::Ran(ran), usable: true, _held: held },
         Ok(Err(Failure::Refused(text))) => {

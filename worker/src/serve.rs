@@ -46,9 +46,8 @@ pub(crate) fn serve(requests: impl BufRead, mut replies: impl Write) -> ExitCode
         }
         let measured = measure(&workload, &point, steps, device);
         let reserved = if device.is_cuda() && measured.usable {
-            device::allocator().map_or(Bytes::ZERO, |now| {
-                Bytes(u64::try_from(now.reserved).unwrap_or(0))
-            })
+            device::allocator()
+                .map_or(Bytes::ZERO, |now| Bytes(u64::try_from(now.reserved).unwrap_or(0)))
         } else {
             Bytes::ZERO
         };

@@ -42,9 +42,7 @@ impl Gpt2 {
         Ok(Self {
             tokens: builder.normal(&[vocabulary, hidden], DEVIATION),
             positions: builder.normal(&[dim(decoder.context), hidden], DEVIATION),
-            blocks: (0..decoder.layers)
-                .map(|_| Block::new(builder, decoder, head_dim))
-                .collect(),
+            blocks: (0..decoder.layers).map(|_| Block::new(builder, decoder, head_dim)).collect(),
             norm: LayerNorm::new(builder, hidden),
             head: (!decoder.tied_embeddings)
                 .then(|| builder.normal(&[vocabulary, hidden], DEVIATION)),

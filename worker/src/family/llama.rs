@@ -40,8 +40,7 @@ impl Llama {
         let (vocabulary, hidden) = (dim(decoder.vocabulary), dim(decoder.hidden));
         let head_dim = language::head_dim(decoder)?;
         let tokens = builder.normal(&[vocabulary, hidden], DEVIATION);
-        let blocks =
-            (0..decoder.layers).map(|_| Block::new(builder, decoder, head_dim)).collect();
+        let blocks = (0..decoder.layers).map(|_| Block::new(builder, decoder, head_dim)).collect();
         let norm = RmsNorm::new(builder, hidden);
         let frequencies = rotary_frequencies(builder, head_dim);
         let copy = rotary_frequencies(builder, head_dim);
@@ -140,10 +139,7 @@ impl Block {
             .forward(residual)
             .then(|x| self.attend(x, cos, sin))
             .then(|attended| residual + attended);
-        self.feed_forward_norm
-            .forward(&hidden)
-            .then(|x| self.feed(x))
-            .then(|fed| &hidden + fed)
+        self.feed_forward_norm.forward(&hidden).then(|x| self.feed(x)).then(|fed| &hidden + fed)
     }
 
     fn attend(&self, x: &Tensor, cos: &Tensor, sin: &Tensor) -> Tensor {
@@ -226,7 +222,6 @@ fn rotate(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Tensor {
     let straight = x * cos;
     let half = x.size()[3] / 2;
     let (first, second) = (x.narrow(-1, 0, half), x.narrow(-1, half, half));
-    let crossed =
-        second.neg().then(|turned| Tensor::cat(&[turned, &first], -1)).then(|x| x * sin);
+    let crossed = second.neg().then(|turned| Tensor::cat(&[turned, &first], -1)).then(|x| x * sin);
     straight + crossed
 }

@@ -158,14 +158,7 @@ impl Conv {
 
     fn forward(&self, x: &Tensor) -> Tensor {
         let (stride, padding) = (self.stride, self.padding);
-        x.conv2d(
-            &self.weight,
-            None::<&Tensor>,
-            [stride, stride],
-            [padding, padding],
-            [1, 1],
-            1,
-        )
+        x.conv2d(&self.weight, None::<&Tensor>, [stride, stride], [padding, padding], [1, 1], 1)
     }
 }
 

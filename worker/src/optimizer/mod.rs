@@ -72,9 +72,7 @@ impl Optimizer {
                 (Rule::Sgd(sgd), Implementation::Fused) => {
                     sgd.fused(&parameters, &gradients, scaled)
                 }
-                (Rule::Sgd(sgd), Implementation::ForLoop) => {
-                    sgd.for_loop(&parameters, &gradients)
-                }
+                (Rule::Sgd(sgd), Implementation::ForLoop) => sgd.for_loop(&parameters, &gradients),
             }
         })
     }

@@ -52,7 +52,8 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the values are those that entering the region gave.
-        let left = check(unsafe { vf_autocast_leave(self.device, self.was_enabled, self.was_dtype) });
+        let left =
+            check(unsafe { vf_autocast_leave(self.device, self.was_enabled, self.was_dtype) });
         // Leaving sets three thread-local values; it has no way to fail.
         debug_assert!(left.is_ok() || thread::panicking());
     }

@@ -67,8 +67,7 @@ extern "C" fn run(block: *mut c_void, input: *mut C_tensor, failure: *mut c_void
     // SAFETY: the shim passes the pointer that `checkpointed` gave it, not released yet, and a
     // handle that is ours from here on. Blocks are `Send`, and the thread that made this one waits
     // for the backward pass.
-    let (block, input) =
-        unsafe { (&*block.cast_const().cast::<Block>(), Tensor::from_ptr(input)) };
+    let (block, input) = unsafe { (&*block.cast_const().cast::<Block>(), Tensor::from_ptr(input)) };
     match catch_unwind(AssertUnwindSafe(|| drop(block(&input)))) {
         Ok(()) => 0,
         Err(panic) => {

@@ -168,9 +168,7 @@ pub(crate) fn addcmul_(
     same_length(list, b);
     let (list_, a, b) = (handles(list), handles(a), handles(b));
     // SAFETY: live handles, as many as stated.
-    check(unsafe {
-        vf_foreach_addcmul_(list_.as_ptr(), a.as_ptr(), b.as_ptr(), list.len(), value)
-    })
+    check(unsafe { vf_foreach_addcmul_(list_.as_ptr(), a.as_ptr(), b.as_ptr(), list.len(), value) })
 }
 
 /// `list += values · a / b`, one value for each tensor.

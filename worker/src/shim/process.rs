@@ -27,9 +27,8 @@ pub(crate) fn claim_stdout() -> io::Result<File> {
 /// The dynamic linker's reason.
 pub(crate) fn load_libtorch_cuda() -> Result<(), String> {
     // SAFETY: opening runs the library's initialisers, which expect to run before any use of it.
-    let handle = unsafe {
-        libc::dlopen(c"libtorch_cuda.so".as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL)
-    };
+    let handle =
+        unsafe { libc::dlopen(c"libtorch_cuda.so".as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
     if !handle.is_null() {
         return Ok(());
     }

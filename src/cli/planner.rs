@@ -1,0 +1,368 @@
+//! From a question to a plan: search, solve, and say what one should know.
+
+use super::inputs;
+use super::progress::Progress;
+use crate::device::{Gpu, Setup, VirtualGpu, read_run_reports, twin_profile};
+use crate::error::Error;
+use crate::measurement::{Outcome, Point, Setting, Verdict};
+use crate::plan::{DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Versions};
+use crate::probe::protocol::Hello;
+use crate::probe::{
+    Campaign, Change, Findings, Launch, Prober, Record, Remedies, Verified, WorkerProber, verify,
+};
+use crate::profile::Catalog;
+use crate::profile::gpu::GpuProfile;
+use crate::profile::model::Architecture;
+use crate::solve;
+use crate::workload::{Checkpointing, Goal, Precision, Workload};
+
+/// A card that differs from its twin by more than this deserves a note.
+const TWIN_TOLERANCE: f64 = 0.02;
+/// Changes that are named when nothing fits.
+const MOST_CHANGES: usize = 3;
+
+/// A question.
+pub(super) struct Planner<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) gpu: &'a Gpu,
+    pub(super) setup: Setup,
+    pub(super) launch: Launch,
+    pub(super) workload: Workload,
+    pub(super) goal: Goal,
+    pub(super) settings: Vec<Setting>,
+    pub(super) objective: Objective,
+}
+
+/// What was found, and what one should know of how.
+#[derive(Default)]
+struct Gathered {
+    findings: Findings,
+    notes: Vec<Note>,
+    hello: Option<Hello>,
+}
+
+impl Planner<'_> {
+    /// Answers it; measurements go to `record` as they come.
+    ///
+    /// # Errors
+    /// When nothing could be measured.
+    pub(super) fn plan(&self, record: Option<Record>) -> Result<Plan, Error> {
+        let mut gathered = match self.gpu {
+            Gpu::Virtual(_) => {
+                self.search(self.gpu, record, &mut Progress::new(self.settings.len()))?
+            }
+            Gpu::Real(_) => self.search_and_verify(record)?,
+        };
+        let findings = &gathered.findings;
+        let budget = self.gpu.budget();
+        let choices = solve::choices(findings, &self.goal, budget.budget, self.objective);
+        let incomplete = findings.interrupted || findings.stopped_by.is_some();
+        let would_fit = match choices.is_empty() && !incomplete {
+            true => self.would_fit(findings)?,
+            false => Vec::new(),
+        };
+        let rungs = solve::compared(findings, &self.settings, &self.goal);
+        let ladder = solve::ladder(findings, &rungs, &self.goal);
+        let mut choices = choices.into_iter();
+        let mut plan = Plan {
+            plan_version: PLAN_VERSION,
+            versions: self.versions(gathered.hello.as_ref()),
+            device: self.device(),
+            workload: self.workload.clone(),
+            goal: self.goal,
+            objective: self.objective,
+            budget,
+            recommendation: choices.next(),
+            alternatives: choices.collect(),
+            ladder,
+            would_fit,
+            measurements: Vec::new(),
+            notes: Vec::new(),
+            incomplete,
+        };
+        plan.notes = self.notes(&plan, &gathered);
+        plan.notes.append(&mut gathered.notes);
+        plan.measurements = gathered.findings.measurements;
+        Ok(plan)
+    }
+
+    /// The campaign on one GPU, and on a virtual one the ladder's points.
+    fn search(
+        &self,
+        gpu: &Gpu,
+        record: Option<Record>,
+        progress: &mut Progress,
+    ) -> Result<Gathered, Error> {
+        let mut prober = WorkerProber::new(gpu, self.launch.clone()).recorded(record);
+        let campaign = Campaign {
+            workload: &self.workload,
+            goal: &self.goal,
+            settings: &self.settings,
+            budget: gpu.budget().budget,
+        };
+        let mut findings = campaign.run(&mut prober, &mut |findings| progress.update(findings))?;
+        if matches!(gpu, Gpu::Virtual(_)) {
+            self.measure_ladder(&mut findings, &mut prober);
+        }
+        let mut notes = Vec::new();
+        if prober.was_unnamed() {
+            notes.push(Note::ProcessUnnamed);
+        }
+        if prober.others_grew() > gpu.budget().margin.percent(10.0) {
+            notes.push(Note::OthersGrew { grew: prober.others_grew() });
+        }
+        let hello = prober.hello().cloned();
+        drop(prober);
+        if let Gpu::Virtual(gpu) = gpu {
+            notes.extend(notes_of_virtual_gpu(gpu));
+        }
+        Ok(Gathered { findings, notes, hello })
+    }
+
+    fn measure_ladder(&self, findings: &mut Findings, prober: &mut dyn Prober) {
+        if findings.interrupted || findings.stopped_by.is_some() {
+            return;
+        }
+        for rung in solve::compared(findings, &self.settings, &self.goal) {
+            // The ladder explains the plan and decides nothing: without a rung it is shorter.
+            if findings.probe(prober, &self.workload, rung.point).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The campaign on the real card's virtual twin, then the card itself.
+    fn search_and_verify(&self, record: Option<Record>) -> Result<Gathered, Error> {
+        let mut progress = Progress::new(self.settings.len());
+        let twin = match self.twin() {
+            Ok(twin) => twin,
+            Err(error) => {
+                let mut gathered = self.search(self.gpu, record, &mut progress)?;
+                gathered.notes.push(Note::NoTwin { reason: error.to_string() });
+                return Ok(gathered);
+            }
+        };
+        let mut gathered = self.search(&twin, None, &mut progress)?;
+        // What one should know of the twin's context and processes does not concern the card.
+        gathered.notes.retain(|note| {
+            !matches!(note, Note::ContextOfProfile { .. } | Note::OthersGrew { .. })
+        });
+        if gathered.findings.interrupted {
+            // What only the twin knows is no plan for the card.
+            gathered.findings.searches.clear();
+            return Ok(gathered);
+        }
+        let mut prober = WorkerProber::new(self.gpu, self.launch.clone()).recorded(record);
+        let Verified { factor, .. } = verify(
+            &mut gathered.findings,
+            &mut prober,
+            &self.workload,
+            &self.goal,
+            self.gpu.budget().budget,
+            &mut |findings| progress.update(findings),
+        )?;
+        if (factor - 1.0).abs() > TWIN_TOLERANCE {
+            gathered.notes.push(Note::TwinDiffers { factor });
+        }
+        gathered.notes.push(Note::NextOnTwin);
+        if prober.was_unnamed() {
+            gathered.notes.push(Note::ProcessUnnamed);
+        }
+        if prober.others_grew() > self.gpu.budget().margin.percent(10.0) {
+            gathered.notes.push(Note::OthersGrew { grew: prober.others_grew() });
+        }
+        gathered.hello = prober.hello().cloned().or(gathered.hello);
+        Ok(gathered)
+    }
+
+    fn twin(&self) -> Result<Gpu, Error> {
+        twin(self.gpu, self.catalog)
+    }
+
+    /// Changes with which one sample fits, tried on a virtual GPU.
+    fn would_fit(&self, findings: &Findings) -> Result<Vec<Change>, Error> {
+        // The setting that asks for least is the nearest to fitting.
+        let Some(setting) = self.settings.last() else { return Ok(Vec::new()) };
+        let unknown = |known: &Outcome| matches!(known, Outcome::Failed { .. });
+        if findings.measurements.iter().all(|known| unknown(&known.outcome)) {
+            return Ok(Vec::new());
+        }
+        let point = Point::to_probe(*setting, 1, &self.goal);
+        remedies(self, &self.workload, point)
+    }
+
+    fn notes(&self, plan: &Plan, gathered: &Gathered) -> Vec<Note> {
+        let mut notes = Vec::new();
+        let findings = &gathered.findings;
+        if findings.interrupted {
+            notes.push(Note::Incomplete);
+        }
+        if let Some(reason) = &findings.stopped_by {
+            notes.push(Note::StoppedBy { reason: reason.clone() });
+        }
+        let Some(choice) = &plan.recommendation else {
+            notes.extend(of_points(findings, plan));
+            return notes;
+        };
+        if self.objective == Objective::Throughput && choice.samples_per_second.is_none() {
+            notes.push(Note::RankedWithoutTimes);
+        }
+        let micro_batch = choice.micro_batch;
+        if matches!(self.workload.model.architecture, Architecture::Resnet(_))
+            && micro_batch < self.goal.per_gpu()
+        {
+            notes.push(Note::BatchNorm { micro_batch });
+        }
+        if self.goal.world_size > 1 {
+            notes.push(Note::WorldSize { world_size: self.goal.world_size });
+        }
+        notes.extend(of_points(findings, plan));
+        notes
+    }
+
+    fn device(&self) -> DeviceSummary {
+        DeviceSummary {
+            name: self.gpu.name().to_owned(),
+            product: self.gpu.product().to_owned(),
+            uuid: self.gpu.uuid().to_owned(),
+            kind: self.gpu.kind(),
+            compute_capability: self.gpu.compute_capability().to_string(),
+        }
+    }
+
+    fn versions(&self, hello: Option<&Hello>) -> Versions {
+        let hello = hello.cloned().unwrap_or_default();
+        Versions {
+            vramfit: env!("CARGO_PKG_VERSION").to_owned(),
+            torch: hello.torch,
+            cuda: hello.cuda,
+            cudnn: hello.cudnn,
+            driver: self.gpu.driver().to_owned(),
+        }
+    }
+}
+
+/// The virtual twin of a real card, with the card's own budget.
+///
+/// # Errors
+/// When the virtual GPU's library or folder is not to be had.
+pub(super) fn twin(gpu: &Gpu, catalog: &Catalog) -> Result<Gpu, Error> {
+    let profile = match gpu {
+        Gpu::Virtual(gpu) => gpu.profile().clone(),
+        Gpu::Real(card) => {
+            let total = card.budget.total;
+            let known = catalog.match_product(&card.product, total, card.multiprocessors)?;
+            twin_profile(card, known.as_ref())
+        }
+    };
+    VirtualGpu::with_budget(&profile, gpu.budget()).map(Gpu::Virtual)
+}
+
+/// Changes with which a point that does not fit would, tried on the virtual GPU or twin: first on
+/// the same card, then a larger one.
+///
+/// # Errors
+/// As [`Prober::probe`].
+pub(super) fn remedies(
+    planner: &Planner<'_>,
+    workload: &Workload,
+    point: Point,
+) -> Result<Vec<Change>, Error> {
+    let capability = planner.gpu.compute_capability();
+    let mixed: Vec<_> = [Precision::Bf16, Precision::Fp16]
+        .into_iter()
+        .filter(|precision| inputs::has(capability, *precision))
+        .take(1)
+        .collect();
+    let budget = planner.gpu.budget().budget;
+    let search = Remedies { workload, point, mixed: &mixed, budget };
+    let twin = twin(planner.gpu, planner.catalog)?;
+    let mut prober = WorkerProber::new(&twin, planner.launch.clone());
+    let mut changes = search.on_this_card(&mut prober, MOST_CHANGES)?;
+    drop(prober);
+    let cards = larger_cards(planner)?;
+    let setup = Setup { vram: None, ..planner.setup };
+    let another = search.on_another_card(&cards, &mut |card| {
+        let gpu = Gpu::Virtual(VirtualGpu::new(card, setup)?);
+        let mut prober = WorkerProber::new(&gpu, planner.launch.clone());
+        Ok(prober.probe(workload, point)?.verdict(gpu.budget().budget) == Verdict::Fits)
+    })?;
+    changes.extend(another);
+    Ok(changes)
+}
+
+/// Cards with more memory that have the precisions of this one, one of each size, ascending.
+fn larger_cards(planner: &Planner<'_>) -> Result<Vec<GpuProfile>, Error> {
+    let (capability, usable) = (planner.gpu.compute_capability(), planner.gpu.budget().usable);
+    let mut cards = planner.catalog.gpus()?;
+    cards.retain(|card| {
+        card.compute_capability.value >= capability && card.usable_memory.value > usable
+    });
+    cards.sort_by(|a, b| {
+        let key = |card: &GpuProfile| (card.usable_memory.value, card.segment);
+        key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
+    });
+    cards.dedup_by_key(|card| card.total_memory.value.as_mib() as u64 / 1000);
+    Ok(cards)
+}
+
+fn of_points<'a>(findings: &'a Findings, plan: &'a Plan) -> impl Iterator<Item = Note> + 'a {
+    findings.measurements.iter().filter_map(|known| {
+        let (setting, micro_batch) = (known.point.setting, known.point.micro_batch);
+        match &known.outcome {
+            Outcome::Failed { message } => {
+                Some(Note::PointFailed { setting, micro_batch, reason: message.clone() })
+            }
+            _ if known.verdict(plan.budget.budget) == Verdict::Tight => {
+                Some(Note::Tight { setting, micro_batch })
+            }
+            _ => None,
+        }
+    })
+}
+
+fn notes_of_virtual_gpu(gpu: &VirtualGpu) -> Vec<Note> {
+    let context = &gpu.profile().context;
+    let mut notes = vec![Note::ContextOfProfile {
+        context: context.value,
+        basis: context.basis.name().to_owned(),
+        source: context.source.clone(),
+    }];
+    let seen = read_run_reports(gpu.folder());
+    if !seen.not_implemented.is_empty() {
+        notes.push(Note::NotImplemented { names: seen.not_implemented });
+    }
+    notes.extend(seen.internal_errors.into_iter().map(|message| Note::InternalError { message }));
+    notes
+}
+
+/// The settings to search, those that change least first.
+pub(super) fn settings(
+    precisions: &[Precision],
+    checkpointings: &[Checkpointing],
+    gpu: &Gpu,
+) -> Result<Vec<Setting>, Error> {
+    for precision in precisions {
+        inputs::in_hardware(*precision, gpu)?;
+    }
+    let capability = gpu.compute_capability();
+    let precisions: Vec<_> = Precision::ALL
+        .into_iter()
+        .filter(|precision| match precisions {
+            [] => inputs::has(capability, *precision),
+            asked => asked.contains(precision),
+        })
+        .collect();
+    let mut settings: Vec<_> = checkpointings
+        .iter()
+        .flat_map(|checkpointing| {
+            precisions
+                .iter()
+                .map(|precision| Setting { precision: *precision, checkpointing: *checkpointing })
+        })
+        .collect();
+    settings
+        .sort_by_key(|setting| (solve::recomputation(setting.checkpointing), setting.precision));
+    settings.dedup();
+    Ok(settings)
+}

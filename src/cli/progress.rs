@@ -1,0 +1,63 @@
+//! A line on standard error for work that takes a while.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::measurement::Outcome;
+use crate::probe::Findings;
+
+/// Work that ends sooner needs no bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Shows how far a campaign is.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    begun: Instant,
+    drawn: bool,
+    settings: usize,
+}
+
+impl Progress {
+    /// For a campaign over so many settings.
+    pub(super) fn new(settings: usize) -> Self {
+        let bar = ProgressBar::hidden();
+        bar.set_length(settings as u64);
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} settings, {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, begun: Instant::now(), drawn: false, settings }
+    }
+
+    /// Takes in what is known now.
+    pub(super) fn update(&mut self, findings: &Findings) {
+        if !self.drawn && self.begun.elapsed() > PATIENCE {
+            self.drawn = true;
+            // Draws nothing where standard error is no terminal.
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        let complete = findings.searches.iter().filter(|searched| searched.complete).count();
+        self.bar.set_position(complete.min(self.settings) as u64);
+        if let Some(last) = findings.measurements.last() {
+            let point = last.point;
+            let end = match last.outcome {
+                Outcome::Ran(_) => "ran",
+                Outcome::OutOfMemory { .. } => "out of memory",
+                Outcome::Failed { .. } => "failed",
+            };
+            self.bar.set_message(format!(
+                "{} points: {}, checkpointing {}, micro-batch {} {end}",
+                findings.measurements.len(),
+                point.setting.precision,
+                point.setting.checkpointing,
+                point.micro_batch,
+            ));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

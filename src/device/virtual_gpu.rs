@@ -1,0 +1,293 @@
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nvml_wrapper::Nvml;
+use tempfile::TempDir;
+use vramfit_vgpu_schema::{Description, Device, SCHEMA, folder};
+
+use super::Budget;
+use super::budget::default_margin;
+use super::limits::{Limits, REGISTERS};
+use super::nvml::open;
+use crate::error::{Error, ErrorKind};
+use crate::profile::gpu::GpuProfile;
+use crate::units::{Bytes, Share};
+
+/// How the product name of each virtual GPU ends.
+pub const VIRTUAL_SUFFIX: &str = " (virtual)";
+
+/// The driver that a virtual GPU states: the first of the branch that came with CUDA 13.0.
+pub(super) const DRIVER_VERSION: &str = "580.65.06";
+const CUDA_VERSION: i32 = 13_000;
+
+/// File name of the virtual GPU's library.
+const LIBRARY: &str = "libvramfit_vgpu.so";
+/// Variable that names another one.
+const LIBRARY_VARIABLE: &str = "VRAMFIT_VGPU_LIBRARY";
+/// The copy that this process opens as NVML; see [`VirtualGpu::new`].
+const OWN_NVML: &str = "nvml-of-vramfit.so";
+
+/// What is asked of a virtual GPU besides its profile.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Setup {
+    /// Board memory in place of the profile's.
+    pub vram: Option<Bytes>,
+    /// Set aside for others.
+    pub reserve: Bytes,
+    /// Held back; `None` is 5 % and at least 200 MiB, or 3 % and 128 MiB without a display.
+    pub margin: Option<Share>,
+}
+
+/// A virtual GPU in a private folder of its own, gone when this is dropped.
+pub struct VirtualGpu {
+    profile: GpuProfile,
+    budget: Budget,
+    device: Device,
+    library: PathBuf,
+    nvml: Arc<Nvml>,
+    // Last, so that the library is closed before its file goes.
+    folder: TempDir,
+}
+
+impl VirtualGpu {
+    /// Lays out the folder of a card of this profile.
+    ///
+    /// # Errors
+    /// When nothing is left to plan with, the library of the virtual GPU is not there, or the folder
+    /// cannot be written.
+    pub fn new(profile: &GpuProfile, setup: Setup) -> Result<Self, Error> {
+        let budget = budget(profile, setup)?;
+        Self::with_budget(profile, budget)
+    }
+
+    /// Like [`Self::new`] with a budget that is known already: the twin of a real card.
+    ///
+    /// # Errors
+    /// When the library of the virtual GPU is not there, or the folder cannot be written.
+    pub fn with_budget(profile: &GpuProfile, budget: Budget) -> Result<Self, Error> {
+        let library = library()?;
+        let device = describe(profile, &budget);
+        let folder = lay_out(&library, &device)
+            .map_err(|source| Error::new(ErrorKind::VirtualGpuFolder { source }))?;
+        // The dynamic linker knows libraries by inode: through the links, the second virtual GPU
+        // that this process opened would be the first one again. A copy is a library of its own,
+        // except on a file system that lets nothing be executed, where the link still serves.
+        let own = folder.path().join(OWN_NVML);
+        let nvml = open(Some(own.as_os_str()))
+            .or_else(|_| open(Some(folder.path().join(folder::LIBRARIES[2]).as_os_str())))?;
+        Ok(Self { profile: profile.clone(), budget, device, library, nvml: Arc::new(nvml), folder })
+    }
+
+    /// The profile it was made from.
+    pub fn profile(&self) -> &GpuProfile {
+        &self.profile
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn product(&self) -> &str {
+        &self.device.name
+    }
+
+    pub(super) fn uuid(&self) -> &str {
+        &self.device.uuid
+    }
+
+    pub(super) fn budget(&self) -> Budget {
+        self.budget
+    }
+
+    pub(super) fn nvml(&self) -> &Arc<Nvml> {
+        &self.nvml
+    }
+
+    /// Variables that put a child on this virtual GPU. Kernels compiled for it go to caches of its
+    /// own: those of the user must not learn of a card that is not there.
+    pub fn environment(&self) -> Vec<(OsString, OsString)> {
+        let folder = self.folder.path();
+        let pairs = [
+            (folder::VARIABLE, folder.as_os_str().to_owned()),
+            ("LD_PRELOAD", prepend(self.library.as_os_str(), "LD_PRELOAD")),
+            ("LD_LIBRARY_PATH", prepend(folder.as_os_str(), "LD_LIBRARY_PATH")),
+            ("TRITON_LIBCUDA_PATH", folder.as_os_str().to_owned()),
+            ("TRITON_CACHE_DIR", folder.join("triton").into_os_string()),
+            ("TORCHINDUCTOR_CACHE_DIR", folder.join("inductor").into_os_string()),
+            ("CUDA_CACHE_PATH", folder.join("cuda").into_os_string()),
+            ("CUDA_VISIBLE_DEVICES", OsString::from("0")),
+            ("PYTHONHASHSEED", OsString::from("0")),
+        ];
+        pairs.into_iter().map(|(name, value)| (OsString::from(name), value)).collect()
+    }
+}
+
+/// `first`, then what the variable holds now unless it starts so already.
+fn prepend(first: &OsStr, variable: &str) -> OsString {
+    let mut value = first.to_owned();
+    if let Some(rest) = env::var_os(variable).filter(|rest| !rest.is_empty() && rest != first) {
+        value.push(":");
+        value.push(rest);
+    }
+    value
+}
+
+fn budget(profile: &GpuProfile, setup: Setup) -> Result<Budget, Error> {
+    let driver = profile.total_memory.value.saturating_sub(profile.usable_memory.value);
+    let total = setup.vram.unwrap_or(profile.total_memory.value);
+    let margin = match setup.margin {
+        Some(margin) => margin.of(total),
+        None => default_margin(total, true),
+    };
+    Budget::new(total, total.saturating_sub(driver), Bytes::ZERO, setup.reserve, margin)
+}
+
+/// The library beside the executable, or the one that [`LIBRARY_VARIABLE`] names.
+fn library() -> Result<PathBuf, Error> {
+    let path = match env::var_os(LIBRARY_VARIABLE) {
+        Some(path) => PathBuf::from(path),
+        None => beside_executable(LIBRARY),
+    };
+    match path.canonicalize() {
+        Ok(path) => Ok(path),
+        Err(_) => Err(ErrorKind::VirtualGpuMissing { path }.into()),
+    }
+}
+
+/// Where a file lies that is built together with this program.
+pub(crate) fn beside_executable(name: &str) -> PathBuf {
+    let folder = env::current_exe().ok().and_then(|exe| exe.canonicalize().ok());
+    match folder.as_deref().and_then(Path::parent) {
+        // Test programs lie one folder further down.
+        Some(folder) if folder.ends_with("deps") => folder.with_file_name(name),
+        Some(folder) => folder.join(name),
+        None => PathBuf::from(name),
+    }
+}
+
+fn lay_out(library: &Path, device: &Device) -> io::Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("vramfit-").tempdir()?;
+    let description = Description {
+        schema: SCHEMA,
+        driver_version: DRIVER_VERSION.to_owned(),
+        cuda_version: CUDA_VERSION,
+        devices: vec![device.clone()],
+    };
+    fs::write(folder.path().join(folder::DESCRIPTION), serde_json::to_vec_pretty(&description)?)?;
+    for name in folder::LIBRARIES {
+        std::os::unix::fs::symlink(library, folder.path().join(name))?;
+    }
+    fs::copy(library, folder.path().join(OWN_NVML))?;
+    Ok(folder)
+}
+
+/// The device such that CUDA's free memory, before a context is made, equals the budget.
+fn describe(profile: &GpuProfile, budget: &Budget) -> Device {
+    let capability = profile.compute_capability.value;
+    let limits = Limits::of(capability);
+    Device {
+        name: match profile.product.strip_suffix(VIRTUAL_SUFFIX) {
+            Some(_) => profile.product.clone(),
+            None => format!("{}{VIRTUAL_SUFFIX}", profile.product),
+        },
+        uuid: uuid(&profile.name),
+        total_memory_bytes: budget.total.get(),
+        usable_memory_bytes: budget.usable.get(),
+        held_memory_bytes: (budget.usable - budget.budget).get(),
+        context_bytes: profile.context.value.get(),
+        compute_capability: (capability.major as i32, capability.minor as i32),
+        multiprocessors: profile.multiprocessors.value as i32,
+        l2_cache_bytes: profile.l2_cache.value.get() as i32,
+        shared_memory_per_multiprocessor: limits.shared_kib * 1024,
+        shared_memory_per_block_optin: limits.block_shared_kib * 1024,
+        threads_per_multiprocessor: limits.threads,
+        blocks_per_multiprocessor: limits.blocks,
+        registers_per_multiprocessor: REGISTERS,
+        clock_khz: profile.boost_clock.value as i32 * 1000,
+        memory_clock_khz: profile.memory_clock_khz() as i32,
+        memory_bus_bits: profile.memory_bus.value as i32,
+        // Which board of the family: not known to a profile, and no memory depends on it.
+        pci_device_id: 0x10de,
+        power_limit_milliwatts: profile.power.value * 1000,
+    }
+}
+
+/// The same for the same profile on every machine: the 128-bit FNV-1a hash of its name, marked as
+/// version 8 (RFC 9562: free form).
+fn uuid(name: &str) -> String {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let hash =
+        name.bytes().fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    let marked = hash & !(0xf << 76) & !(0x3 << 62) | 0x8 << 76 | 0x2 << 62;
+    let hex = format!("{marked:032x}");
+    format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::profile::gpu::{Basis, ComputeCapability, Fact, Segment};
+
+    fn fact<T>(value: T) -> Fact<T> {
+        Fact { value, basis: Basis::Inferred, source: "test".to_owned() }
+    }
+
+    pub(in crate::device) fn profile() -> GpuProfile {
+        GpuProfile {
+            name: "rtx-3050-laptop-4gb".to_owned(),
+            product: "NVIDIA GeForce RTX 3050 4GB Laptop GPU".to_owned(),
+            aliases: Vec::new(),
+            segment: Segment::Laptop,
+            architecture: "Ampere".to_owned(),
+            compute_capability: fact(ComputeCapability { major: 8, minor: 6 }),
+            multiprocessors: fact(16),
+            total_memory: fact(Bytes::mib(4096)),
+            usable_memory: fact(Bytes::mib(3770)),
+            context: fact(Bytes::mib(100)),
+            l2_cache: fact(Bytes::mib(2)),
+            memory_bus: fact(128),
+            bandwidth: fact(192.0),
+            boost_clock: fact(1740),
+            power: fact(80),
+            notes: String::new(),
+        }
+    }
+
+    #[test]
+    fn free_memory_of_the_described_device_is_the_budget() {
+        let setup = Setup { reserve: Bytes::mib(600), ..Setup::default() };
+        let budget = budget(&profile(), setup).unwrap();
+        let device = describe(&profile(), &budget);
+        assert_eq!(
+            device.usable_memory_bytes - device.held_memory_bytes,
+            budget.budget.get(),
+            "{budget:?}"
+        );
+        assert_eq!(device.total_memory_bytes, Bytes::gib(4).get());
+        assert!(device.name.ends_with(VIRTUAL_SUFFIX));
+        assert_eq!((device.memory_bus_bits, device.memory_clock_khz), (128, 6_000_000));
+    }
+
+    #[test]
+    fn another_board_size_keeps_the_drivers_reserve() {
+        let setup = Setup { vram: Some(Bytes::gib(8)), ..Setup::default() };
+        let budget = budget(&profile(), setup).unwrap();
+        assert_eq!(budget.usable, Bytes::mib(8192 - 326));
+    }
+
+    #[test]
+    fn uuids_are_well_formed_and_stable() {
+        assert_eq!(uuid("rtx-3050-laptop-4gb"), uuid("rtx-3050-laptop-4gb"));
+        assert_ne!(uuid("rtx-3050-laptop-4gb"), uuid("rtx-3050-laptop-6gb"));
+        let uuid = uuid("t4");
+        let lengths: Vec<_> = uuid.split('-').map(str::len).collect();
+        assert_eq!(lengths, [3, 8, 4, 4, 4, 12], "{uuid}");
+        assert_eq!(&uuid[18..19], "8", "{uuid}");
+    }
+}

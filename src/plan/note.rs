@@ -1,0 +1,172 @@
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::measurement::Setting;
+use crate::units::Bytes;
+
+/// Something one should know about a plan. All wording is in its `Display`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "note", rename_all = "kebab-case")]
+pub enum Note {
+    /// The search was stopped.
+    Incomplete,
+    /// The search could not go on.
+    StoppedBy {
+        /// Why.
+        reason: String,
+    },
+    /// No step times: kernels do not run on a virtual GPU.
+    RankedWithoutTimes,
+    /// Batch norm's statistics are of the micro-batch.
+    BatchNorm {
+        /// Samples that it sees.
+        micro_batch: u32,
+    },
+    /// More GPUs were asked for than a worker uses.
+    WorldSize {
+        /// How many.
+        world_size: u32,
+    },
+    /// A point failed for itself.
+    PointFailed {
+        /// Its setting.
+        setting: Setting,
+        /// Its micro-batch.
+        micro_batch: u32,
+        /// What became of it.
+        reason: String,
+    },
+    /// A point ran only by flushing the allocator's cache.
+    Tight {
+        /// Its setting.
+        setting: Setting,
+        /// Its micro-batch.
+        micro_batch: u32,
+    },
+    /// The context's size on a virtual GPU is a profile's figure.
+    ContextOfProfile {
+        /// The figure.
+        context: Bytes,
+        /// `observed`, `specified` or `inferred`.
+        basis: String,
+        /// Who says so.
+        source: String,
+    },
+    /// NVML did not name the worker's process.
+    ProcessUnnamed,
+    /// Other processes' use of the GPU changed during a point.
+    OthersGrew {
+        /// By how much, at most.
+        grew: Bytes,
+    },
+    /// The real card needed more or less than its virtual twin.
+    TwinDiffers {
+        /// Measured over predicted device peak.
+        factor: f64,
+    },
+    /// On a real card the next larger micro-batch was tried on the twin only.
+    NextOnTwin,
+    /// The search ran on the card itself, since no twin could be made.
+    NoTwin {
+        /// Why.
+        reason: String,
+    },
+    /// The virtual GPU was asked for something it does not implement.
+    NotImplemented {
+        /// Entry points.
+        names: Vec<String>,
+    },
+    /// Values came back that no kernel had computed.
+    ReadBacks {
+        /// How many copies.
+        count: u64,
+    },
+    /// A failure inside the virtual GPU.
+    InternalError {
+        /// Its own words.
+        message: String,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incomplete => {
+                write!(f, "stopped before the end: the plan fits, but a better one may exist")
+            }
+            Self::StoppedBy { reason } => write!(f, "the search could not go on: {reason}"),
+            Self::RankedWithoutTimes => write!(
+                f,
+                "ranked without step times, which a virtual GPU cannot measure: no checkpointing \
+                 first, then fewer accumulation steps, less numerical risk, less memory"
+            ),
+            Self::BatchNorm { micro_batch } => {
+                write!(f, "batch norm sees the micro-batch of {micro_batch}, not the target batch")
+            }
+            Self::WorldSize { world_size } => write!(
+                f,
+                "measured on one GPU of {world_size}: the buckets of DistributedDataParallel (about \
+                 the size of the gradients) and NCCL's buffers are not in these figures"
+            ),
+            Self::PointFailed { setting, micro_batch, reason } => write!(
+                f,
+                "micro-batch {micro_batch} ({}) could not be measured and was passed over: {reason}",
+                words(setting)
+            ),
+            Self::Tight { setting, micro_batch } => write!(
+                f,
+                "micro-batch {micro_batch} ({}) runs, but only by flushing the allocator's cache; \
+                 it is not counted as fitting",
+                words(setting)
+            ),
+            Self::ContextOfProfile { context, basis, source } => {
+                write!(
+                    f,
+                    "the CUDA context of {context} is the profile's figure, {basis}: {source}"
+                )
+            }
+            Self::ProcessUnnamed => write!(
+                f,
+                "NVML does not tell processes apart here, so the worker's use of the GPU is what \
+                 the GPU's grew by while it ran"
+            ),
+            Self::OthersGrew { grew } => write!(
+                f,
+                "other processes took up to {grew} more while points ran; a larger `--reserve` \
+                 allows for them"
+            ),
+            Self::TwinDiffers { factor } => write!(
+                f,
+                "the card needs {:.1} % of what its virtual twin predicted; the search was \
+                 corrected by that",
+                factor * 100.0
+            ),
+            Self::NextOnTwin => write!(
+                f,
+                "the next larger micro-batch was tried on the card's virtual twin, not on the card"
+            ),
+            Self::NoTwin { reason } => {
+                write!(f, "searched on the card itself, without a virtual twin: {reason}")
+            }
+            Self::NotImplemented { names } => write!(
+                f,
+                "the virtual GPU does not implement what was called: {}; figures may be off",
+                names.join(", ")
+            ),
+            Self::ReadBacks { count } => write!(
+                f,
+                "{count} values came back from the virtual GPU that no kernel had computed; a model \
+                 that acts on them may behave otherwise on a real card"
+            ),
+            Self::InternalError { message } => {
+                write!(f, "a failure inside the virtual GPU, please report it: {message}")
+            }
+        }
+    }
+}
+
+fn words(setting: &Setting) -> String {
+    format!("{}, checkpointing {}", setting.precision, setting.checkpointing)
+}

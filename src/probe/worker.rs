@@ -1,0 +1,269 @@
+//! A worker as a child process: starting it, talking to it, and reading how it ended.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::Interrupt;
+use super::protocol::{Hello, PROTOCOL, Reply, Request};
+use crate::error::{Error, ErrorKind};
+
+/// Longest line that is still read as one; a reply has a few hundred bytes.
+const LONGEST_LINE: u64 = 1 << 20;
+/// How often a wait looks whether the user wants to stop.
+const TICK: Duration = Duration::from_millis(20);
+/// How long a worker that has said its last may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+/// Lines of its stderr that are kept.
+const KEPT_LINES: usize = 20;
+
+/// A running worker that has said it is ready. Dropping it ends it, and whatever it started.
+pub(super) struct Worker {
+    child: Child,
+    group: Option<Pid>,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    stderr: Arc<Mutex<VecDeque<String>>>,
+    stderr_thread: Option<JoinHandle<()>>,
+    interrupt: Interrupt,
+    hello: Hello,
+}
+
+impl Worker {
+    /// Starts a worker and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it cannot be started, is of another version or protocol, does not get ready in time, or
+    /// the user asked to stop.
+    pub(super) fn start(
+        program: &Path,
+        environment: &[(OsString, OsString)],
+        timeout: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Error> {
+        let path = || program.to_path_buf();
+        let mut child = Command::new(program)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A group of its own: the terminal's Ctrl-C is ours to pass on, and what the worker
+            // starts can be ended with it.
+            .process_group(0)
+            .spawn()
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::NotFound => ErrorKind::WorkerMissing { path: path() },
+                _ => ErrorKind::WorkerStart { path: path(), source },
+            })?;
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        if let Some(group) = group {
+            interrupt.add_child(group);
+        }
+        let stderr = Arc::new(Mutex::new(VecDeque::new()));
+        let stderr_thread = child.stderr.take().map(|pipe| keep_last_lines(pipe, &stderr));
+        let mut worker = Self {
+            stdin: child.stdin.take(),
+            lines: child.stdout.take().map_or_else(|| sync_channel(1).1, read_lines),
+            child,
+            group,
+            stderr,
+            stderr_thread,
+            interrupt: interrupt.clone(),
+            hello: Hello::default(),
+        };
+        match worker.receive(timeout, "before it was ready")? {
+            Reply::Ready(hello) if hello.protocol != PROTOCOL => {
+                Err(ErrorKind::WorkerProtocol { found: hello.protocol, expected: PROTOCOL }.into())
+            }
+            Reply::Ready(hello) if hello.version != env!("CARGO_PKG_VERSION") => {
+                Err(ErrorKind::WorkerVersion {
+                    path: path(),
+                    found: hello.version,
+                    expected: env!("CARGO_PKG_VERSION"),
+                }
+                .into())
+            }
+            Reply::Ready(hello) => {
+                worker.hello = hello;
+                Ok(worker)
+            }
+            Reply::Refused { message } => Err(ErrorKind::WorkerRefused { message }.into()),
+            Reply::Measured { .. } => Err(rubbish("measured")),
+        }
+    }
+
+    /// What it said of itself.
+    pub(super) fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// Its process id as this machine sees it.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a request and waits for the reply. After an error the worker is of no more use.
+    ///
+    /// # Errors
+    /// When no reply comes in time, what comes is none, the worker ends, or the user asked to stop.
+    pub(super) fn ask(
+        &mut self,
+        request: &Request,
+        timeout: Duration,
+        doing: &str,
+    ) -> Result<Reply, Error> {
+        let sent = serde_json::to_string(request).map_err(io::Error::from).and_then(|line| {
+            let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+            writeln!(stdin, "{line}").and_then(|()| stdin.flush())
+        });
+        match sent {
+            Ok(()) => self.receive(timeout, doing),
+            // It has ended; how tells more than the broken pipe does.
+            Err(_) => Err(self.how_it_ended(doing)),
+        }
+    }
+
+    /// Asks the worker to end, and waits a little for it to write its run report.
+    pub(super) fn quit(mut self) {
+        if let (Some(stdin), Ok(line)) = (&mut self.stdin, serde_json::to_string(&Request::Quit)) {
+            // If it has ended already, so much the better.
+            let _ = writeln!(stdin, "{line}");
+        }
+        self.stdin = None;
+        self.wait(GRACE);
+    }
+
+    fn receive(&mut self, timeout: Duration, doing: &str) -> Result<Reply, Error> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if self.interrupt.is_asked() {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            match self.lines.recv_timeout(TICK) {
+                Ok(line) => return serde_json::from_str(&line).map_err(|_| rubbish(&line)),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.how_it_ended(doing)),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
+                    let (seconds, doing) = (timeout.as_secs(), doing.to_owned());
+                    return Err(ErrorKind::WorkerHung { seconds, doing }.into());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn how_it_ended(&mut self, doing: &str) -> Error {
+        let doing = doing.to_owned();
+        let Some(status) = self.wait(GRACE) else {
+            return ErrorKind::WorkerHung { seconds: GRACE.as_secs(), doing }.into();
+        };
+        // Its stderr ends with it, unless it left children behind that hold it open.
+        let deadline = Instant::now() + 10 * TICK;
+        while !self.stderr_thread.as_ref().is_none_or(JoinHandle::is_finished)
+            && Instant::now() < deadline
+        {
+            thread::sleep(TICK / 4);
+        }
+        let last_line = self.last_line();
+        match (status.signal(), status.code()) {
+            (Some(signal), _) => ErrorKind::WorkerKilled { signal, doing }.into(),
+            (None, code) => {
+                ErrorKind::WorkerEnded { status: code.unwrap_or(-1), doing, last_line }.into()
+            }
+        }
+    }
+
+    fn last_line(&self) -> String {
+        let lines = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = lines.iter().rev().find(|line| !line.trim().is_empty());
+        last.map_or_else(|| "it wrote nothing to its stderr".to_owned(), |line| shorten(line, 300))
+    }
+
+    fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => thread::sleep(TICK / 4),
+                Ok(None) | Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(group) = self.group {
+            // Also when the worker has ended, for what it may have started. Process ids are given out
+            // in ascending order, so this one has not gone to somebody else in so short a time.
+            let _ = kill_process_group(group, Signal::KILL);
+            self.interrupt.remove_child(group);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where the worker lies: beside this program, or where `VRAMFIT_WORKER` says.
+pub(super) fn program() -> PathBuf {
+    std::env::var_os("VRAMFIT_WORKER")
+        .map_or_else(|| crate::device::beside_executable("vramfit-worker"), PathBuf::from)
+}
+
+fn rubbish(line: &str) -> Error {
+    ErrorKind::WorkerRubbish { line: shorten(line, 60) }.into()
+}
+
+fn shorten(line: &str, most: usize) -> String {
+    let line = line.trim();
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+fn read_lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = sync_channel(4);
+    thread::spawn(move || {
+        let mut pipe = BufReader::new(pipe);
+        while let Some(line) = next_line(&mut pipe) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn keep_last_lines(
+    pipe: impl Read + Send + 'static,
+    kept: &Arc<Mutex<VecDeque<String>>>,
+) -> JoinHandle<()> {
+    let kept = Arc::clone(kept);
+    thread::spawn(move || {
+        let mut pipe = BufReader::new(pipe);
+        while let Some(line) = next_line(&mut pipe) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() == KEPT_LINES {
+                kept.pop_front();
+            }
+            kept.push_back(line);
+        }
+    })
+}
+
+fn next_line(pipe: &mut impl BufRead) -> Option<String> {
+    let mut line = Vec::new();
+    match pipe.take(LONGEST_LINE).read_until(b'\n', &mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(String::from_utf8_lossy(&line).trim_end().to_owned()),
+    }
+}

@@ -1,0 +1,246 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::protocol::{Hello, Reply, Request};
+use super::worker::{self, Worker};
+use super::{Interrupt, Prober, Record};
+use crate::device::{Gpu, Sampler, Sight};
+use crate::error::{Error, ErrorKind};
+use crate::measurement::{Evidence, EvidenceKind, Measurement, Outcome, Point};
+use crate::units::Bytes;
+use crate::workload::Workload;
+
+/// Optimizer steps of a probe: state is created in the first, and only the second sees it in full.
+const STEPS: u32 = 2;
+/// More of them where their time counts as well: the first two warm up.
+const TIMED_STEPS: u32 = 5;
+/// Signal that the kernel ends a process with when the host runs out of memory.
+const SIGKILL: i32 = 9;
+
+/// How workers are started and how long they may take.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    program: PathBuf,
+    timeout: Option<Duration>,
+    interrupt: Interrupt,
+}
+
+impl Launch {
+    /// Workers of this installation (`VRAMFIT_WORKER` may name another); `timeout` is the limit for
+    /// one point, 120 s on a virtual GPU and 600 s on a real one where it is not given.
+    pub fn new(timeout: Option<Duration>, interrupt: Interrupt) -> Self {
+        Self { program: worker::program(), timeout, interrupt }
+    }
+}
+
+struct Running {
+    worker: Worker,
+    sampler: Sampler,
+}
+
+/// Tries points in a worker on one GPU; after a crash in a fresh one.
+pub struct WorkerProber<'a> {
+    gpu: &'a Gpu,
+    launch: Launch,
+    timeout: Duration,
+    running: Option<Running>,
+    record: Option<Record>,
+    next_id: u64,
+    hello: Option<Hello>,
+    unnamed: bool,
+    others_grew: Bytes,
+}
+
+impl<'a> WorkerProber<'a> {
+    /// A prober on `gpu`; no worker is started before the first point.
+    pub fn new(gpu: &'a Gpu, launch: Launch) -> Self {
+        let timeout = launch.timeout.unwrap_or(match gpu.kind() {
+            EvidenceKind::Real => Duration::from_secs(600),
+            EvidenceKind::Virtual => Duration::from_secs(120),
+        });
+        Self {
+            gpu,
+            launch,
+            timeout,
+            running: None,
+            record: None,
+            next_id: 1,
+            hello: None,
+            unnamed: false,
+            others_grew: Bytes::ZERO,
+        }
+    }
+
+    /// Writes measurements to `record` as they come.
+    #[must_use]
+    pub fn recorded(mut self, record: Option<Record>) -> Self {
+        self.record = record;
+        self
+    }
+
+    /// What the last worker said of itself.
+    pub fn hello(&self) -> Option<&Hello> {
+        self.hello.as_ref()
+    }
+
+    /// NVML did not name the worker's process at some point, so its use of the device was inferred.
+    pub fn was_unnamed(&self) -> bool {
+        self.unnamed
+    }
+
+    /// The most that the memory of other processes grew by during one point.
+    pub fn others_grew(&self) -> Bytes {
+        self.others_grew
+    }
+
+    /// Ends the worker in good order, so that it leaves its run report.
+    pub fn close(&mut self) {
+        if let Some(Running { worker, sampler }) = self.running.take() {
+            drop(sampler);
+            worker.quit();
+        }
+    }
+
+    fn running(&mut self) -> Result<&mut Running, Error> {
+        let running = match self.running.take() {
+            Some(running) => running,
+            None => self.start()?,
+        };
+        Ok(self.running.insert(running))
+    }
+
+    fn start(&mut self) -> Result<Running, Error> {
+        let (nvml, uuid) = (self.gpu.nvml(), self.gpu.uuid());
+        let baseline = Sampler::baseline(nvml, uuid);
+        let environment: Vec<(OsString, OsString)> = self.gpu.environment();
+        let worker = Worker::start(
+            &self.launch.program,
+            &environment,
+            self.timeout,
+            &self.launch.interrupt,
+        )?;
+        self.hello = Some(worker.hello().clone());
+        let sampler = Sampler::start(nvml.clone(), uuid.to_owned(), worker.pid(), baseline);
+        Ok(Running { worker, sampler })
+    }
+
+    fn measure(&mut self, workload: &Workload, point: Point) -> Result<Outcome, Error> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let timeout = self.timeout;
+        let steps = match self.gpu.kind() {
+            EvidenceKind::Real => TIMED_STEPS,
+            EvidenceKind::Virtual => STEPS,
+        };
+        let request = Request::Measure { id, workload: Box::new(workload.clone()), point, steps };
+        let Running { worker, sampler } = self.running()?;
+        sampler.reset();
+        match worker.ask(&request, timeout, &doing(point))? {
+            Reply::Measured { id: answered, outcome, reserved } if answered == id => {
+                let sight = sampler.look();
+                Ok(self.complete(outcome, reserved, sight))
+            }
+            Reply::Measured { id: answered, .. } => {
+                let line = format!("measured {answered} when asked for {id}");
+                Err(ErrorKind::WorkerRubbish { line }.into())
+            }
+            Reply::Ready(_) => Err(ErrorKind::WorkerRubbish { line: "ready".to_owned() }.into()),
+            Reply::Refused { message } => Err(ErrorKind::WorkerRefused { message }.into()),
+        }
+    }
+
+    /// Adds what was seen from outside to what the worker says.
+    fn complete(&mut self, mut outcome: Outcome, reserved: Bytes, sight: Sight) -> Outcome {
+        self.unnamed |= !sight.by_process;
+        if sight.by_process {
+            let grew = sight.others_peak.saturating_sub(sight.others_least);
+            self.others_grew = self.others_grew.max(grew);
+        }
+        if let Outcome::Ran(ran) = &mut outcome {
+            let memory = &mut ran.memory;
+            memory.context = sight.process.saturating_sub(reserved);
+            memory.device_peak = (memory.context + memory.reserved_peak).max(if sight.by_process {
+                sight.process_peak
+            } else {
+                Bytes::ZERO
+            });
+        }
+        outcome
+    }
+
+    fn evidence(&self) -> Evidence {
+        let hello = self.hello.clone().unwrap_or_default();
+        Evidence {
+            kind: self.gpu.kind(),
+            gpu: self.gpu.product().to_owned(),
+            driver: self.gpu.driver().to_owned(),
+            torch: hello.torch,
+            cuda: hello.cuda,
+            cudnn: hello.cudnn,
+        }
+    }
+}
+
+impl Prober for WorkerProber<'_> {
+    fn probe(&mut self, workload: &Workload, point: Point) -> Result<Measurement, Error> {
+        let begun = Instant::now();
+        let fresh = self.running.is_none();
+        let mut tried = self.measure(workload, point);
+        // A killed worker may have met a moment of short host memory; one that refuses after other
+        // points may have been spoilt by them.
+        if tried.as_ref().is_err_and(|error| was_killed(error) || (!fresh && refused(error))) {
+            self.running = None;
+            tried = self.measure(workload, point);
+        }
+        let outcome = tried.or_else(|error| {
+            self.running = None;
+            match concerns_one_point(&error) {
+                true => Ok(Outcome::Failed { message: error.to_string() }),
+                false => Err(error),
+            }
+        })?;
+        let probe_seconds = begun.elapsed().as_secs_f64();
+        let measurement = Measurement { point, outcome, evidence: self.evidence(), probe_seconds };
+        if let Some(record) = &mut self.record {
+            record.append(&measurement)?;
+        }
+        Ok(measurement)
+    }
+}
+
+impl Drop for WorkerProber<'_> {
+    fn drop(&mut self) {
+        if !self.launch.interrupt.is_asked() {
+            self.close();
+        }
+    }
+}
+
+fn doing(point: Point) -> String {
+    let setting = point.setting;
+    let checkpointing = setting.checkpointing;
+    format!(
+        "at micro-batch {}, {}, checkpointing {checkpointing}",
+        point.micro_batch, setting.precision
+    )
+}
+
+fn was_killed(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::WorkerKilled { signal: SIGKILL, .. })
+}
+
+fn refused(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::WorkerRefused { .. })
+}
+
+/// Whether another point may still be tried after this failure.
+fn concerns_one_point(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WorkerKilled { .. }
+            | ErrorKind::WorkerEnded { .. }
+            | ErrorKind::WorkerHung { .. }
+            | ErrorKind::WorkerRubbish { .. }
+    )
+}

@@ -1,0 +1,22 @@
+//! A plan in a person's or a program's eyes.
+
+mod json;
+mod table;
+
+use crate::plan::Plan;
+
+/// A way to show a plan.
+pub trait Report: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+    /// The plan as text, without a line end at its end.
+    fn render(&self, plan: &Plan) -> String;
+}
+
+/// All of them.
+pub static REPORTS: &[&dyn Report] = &[&table::Table, &json::Json];
+
+/// The report of that name, if there is one.
+pub fn named(name: &str) -> Option<&'static dyn Report> {
+    REPORTS.iter().copied().find(|report| report.name() == name)
+}

@@ -1,0 +1,271 @@
+//! Tables for a terminal, at most 100 columns wide.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+
+use super::Report;
+use crate::measurement::{EvidenceKind, Memory};
+use crate::plan::{Choice, Plan, Rung, Step};
+use crate::units::Bytes;
+
+const WIDTH: u16 = 100;
+/// Cells of the bar that stands for the budget.
+const BAR: usize = 40;
+
+/// What a person reads.
+pub(super) struct Table;
+
+impl Report for Table {
+    fn name(&self) -> &'static str {
+        "table"
+    }
+
+    fn render(&self, plan: &Plan) -> String {
+        let mut parts = vec![headline(plan), budget(plan)];
+        if let Some(choice) = &plan.recommendation {
+            parts.push(stack(&choice.memory, plan.budget.budget));
+            parts.push(choices(choice, &plan.alternatives));
+        }
+        if !plan.ladder.is_empty() {
+            parts.push(ladder(&plan.ladder));
+        }
+        if !plan.notes.is_empty() {
+            let notes = plan.notes.iter().map(|note| bullet(&note.to_string()));
+            parts.push(format!("Notes\n{}", notes.collect::<Vec<_>>().join("\n")));
+        }
+        parts.push(evidence(plan));
+        parts.join("\n\n")
+    }
+}
+
+fn headline(plan: &Plan) -> String {
+    let what = match plan.workload.sequence {
+        Some(tokens) => format!("{} at {tokens} tokens", plan.workload.model.name),
+        None => plan.workload.model.name.clone(),
+    };
+    let text = match (&plan.recommendation, plan.would_fit.as_slice()) {
+        (Some(choice), _) => format!(
+            "Train {what} on {} with {}, {}.",
+            plan.device.name,
+            steps(choice),
+            setting(choice)
+        ),
+        (None, _) if plan.incomplete => {
+            format!("Stopped before anything was known of {what} on {}.", plan.device.name)
+        }
+        (None, []) => format!(
+            "Not even one sample of {what} fits {}, and no single change was found that helps.",
+            plan.device.name
+        ),
+        (None, changes) => {
+            let changes: Vec<_> = changes.iter().map(ToString::to_string).collect();
+            format!(
+                "Not even one sample of {what} fits {}. It would with {}.",
+                plan.device.name,
+                changes.join("; or with ")
+            )
+        }
+    };
+    wrap(&text, "", "")
+}
+
+fn steps(choice: &Choice) -> String {
+    let Choice { micro_batch, accumulation, remainder, effective_batch, .. } = choice;
+    let on_one_gpu = micro_batch * accumulation + remainder.unwrap_or(0);
+    let gpus = match effective_batch / on_one_gpu.max(1) {
+        1 => String::new(),
+        gpus => format!(" on each of {gpus} GPUs"),
+    };
+    match (accumulation, remainder) {
+        (1, None) => format!("a micro-batch of {micro_batch}{gpus}, no accumulation"),
+        (_, None) => format!("a micro-batch of {micro_batch} x {accumulation} steps{gpus}"),
+        (_, Some(rest)) => {
+            format!("a micro-batch of {micro_batch} x {accumulation} steps + {rest}{gpus}")
+        }
+    }
+}
+
+fn setting(choice: &Choice) -> String {
+    format!("{}, checkpointing {}", choice.precision, choice.checkpointing)
+}
+
+fn budget(plan: &Plan) -> String {
+    let budget = &plan.budget;
+    let mut text = format!("Budget {} = {} usable", budget.budget, budget.usable);
+    for (bytes, what) in [
+        (budget.held_by_others, "held by others"),
+        (budget.reserve, "reserve"),
+        (budget.margin, "margin"),
+    ] {
+        if bytes > Bytes::ZERO {
+            text += &format!(" - {bytes} {what}");
+        }
+    }
+    wrap(&format!("{text} (board: {})", budget.total), "", "  ")
+}
+
+/// The parts of the peak, and a bar of how much of the budget they take.
+fn stack(memory: &Memory, budget: Bytes) -> String {
+    let parts = [
+        ("context", memory.context),
+        ("weights", memory.weights),
+        ("gradients", memory.gradients),
+        ("optimizer state", memory.optimizer_state),
+        ("activations", memory.activations),
+        ("workspace", memory.workspace),
+        ("fragmentation", memory.fragmentation()),
+    ];
+    let mut grid = grid();
+    let mut below = Bytes::ZERO;
+    for (name, bytes) in parts {
+        grid.add_row([name.to_owned(), bytes.to_string(), bar(below, bytes, budget)]);
+        below = below + bytes;
+    }
+    let free = budget.saturating_sub(memory.device_peak);
+    let of = format!("of {budget} budget, {free} left");
+    grid.add_row(["device peak".to_owned(), memory.device_peak.to_string(), of]);
+    right(&mut grid, &[1]);
+    format!("Memory at the peak\n{}", indent(&grid.to_string()))
+}
+
+/// Cells from `below` on that stand for `bytes` of `budget`.
+fn bar(below: Bytes, bytes: Bytes, budget: Bytes) -> String {
+    let cell = |bytes: Bytes| {
+        let share = bytes.get() as f64 / budget.get().max(1) as f64;
+        ((share * BAR as f64).round() as usize).min(BAR)
+    };
+    let (start, end) = (cell(below), cell(below + bytes));
+    // Something is never shown as nothing.
+    let end = if bytes > Bytes::ZERO && end == start { (start + 1).min(BAR) } else { end };
+    format!("{}{}", "·".repeat(start.min(end)), "█".repeat(end - start.min(end)))
+        + &"·".repeat(BAR - end)
+}
+
+fn choices(best: &Choice, others: &[Choice]) -> String {
+    let mut grid = grid();
+    let timed = best.samples_per_second.is_some();
+    let mut header =
+        vec!["", "precision", "checkpointing", "micro-batch", "steps", "device peak", "next"];
+    header.extend(timed.then_some("samples/s"));
+    grid.set_header(header);
+    for (index, choice) in std::iter::once(best).chain(others).enumerate() {
+        let rest = choice.remainder.map_or_else(String::new, |rest| format!(" + {rest}"));
+        let mut row = vec![
+            if index == 0 { "->".to_owned() } else { String::new() },
+            choice.precision.to_string(),
+            choice.checkpointing.to_string(),
+            format!("{}{rest}", choice.micro_batch),
+            choice.accumulation.to_string(),
+            choice.memory.device_peak.to_string(),
+            choice.next.map_or_else(
+                || "-".to_owned(),
+                |next| format!("{} does not fit", next.micro_batch),
+            ),
+        ];
+        row.extend(choice.samples_per_second.map(|speed| format!("{speed:.1}")));
+        grid.add_row(row);
+    }
+    right(&mut grid, &[3, 4, 5, 7]);
+    format!("Settings that reach the target\n{}", indent(&grid.to_string()))
+}
+
+fn ladder(rungs: &[Rung]) -> String {
+    let mut grid = grid();
+    let at = rungs.first().map_or(1, |rung| rung.micro_batch);
+    let peak = format!("peak at {at}");
+    grid.set_header(["step", "setting", &peak, "saves", "largest", "reaches target"]);
+    let mut before: Option<Bytes> = None;
+    for rung in rungs {
+        let saves = match (before, rung.device_peak) {
+            (Some(before), Some(now)) if now <= before => (before - now).to_string(),
+            (Some(before), Some(now)) => format!("-{}", now - before),
+            _ => "-".to_owned(),
+        };
+        grid.add_row([
+            step(rung.step).to_owned(),
+            format!("{}, checkpointing {}", rung.precision, rung.checkpointing),
+            rung.device_peak.map_or_else(|| "out of memory".to_owned(), |peak| peak.to_string()),
+            saves,
+            rung.largest_micro_batch.map_or_else(|| "none".to_owned(), |size| size.to_string()),
+            if rung.reaches_target { "yes" } else { "no" }.to_owned(),
+        ]);
+        before = rung.device_peak.or(before);
+    }
+    right(&mut grid, &[2, 3, 4]);
+    format!("What each step buys\n{}", indent(&grid.to_string()))
+}
+
+fn step(step: Step) -> &'static str {
+    match step {
+        Step::Plain => "plain",
+        Step::MixedPrecision => "+ mixed precision",
+        Step::Accumulation => "+ accumulation",
+        Step::Checkpointing => "+ checkpointing",
+    }
+}
+
+fn evidence(plan: &Plan) -> String {
+    let real = plan.measurements.iter().filter(|known| known.evidence.kind == EvidenceKind::Real);
+    let (real, all) = (real.count(), plan.measurements.len());
+    let on = match (real, all - real) {
+        (0, n) => format!("{n} points run on the virtual GPU; no kernel was executed"),
+        (n, 0) => format!("{n} points run on the GPU"),
+        (n, m) => format!("{n} points run on the GPU, {m} on its virtual twin"),
+    };
+    let versions = &plan.versions;
+    let stack: Vec<_> = [
+        ("PyTorch", &versions.torch),
+        ("CUDA", &versions.cuda),
+        ("cuDNN", &versions.cudnn),
+        ("driver", &versions.driver),
+    ]
+    .into_iter()
+    .filter(|(_, version)| !version.is_empty())
+    .map(|(name, version)| format!("{name} {version}"))
+    .collect();
+    wrap(&format!("Evidence: {on}. {}, vramfit {}.", stack.join(", "), versions.vramfit), "", "  ")
+}
+
+fn grid() -> Grid {
+    let mut grid = Grid::new();
+    grid.load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(WIDTH - 2);
+    grid
+}
+
+fn right(grid: &mut Grid, columns: &[usize]) {
+    for column in columns {
+        if let Some(column) = grid.column_mut(*column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+fn indent(text: &str) -> String {
+    let lines = text.lines().map(|line| format!(" {line}").trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn bullet(text: &str) -> String {
+    wrap(text, "  - ", "    ")
+}
+
+/// Breaks at spaces so that no line is wider than [`WIDTH`].
+fn wrap(text: &str, first: &str, rest: &str) -> String {
+    let mut lines = Vec::new();
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > usize::from(WIDTH) {
+            lines.push(std::mem::replace(&mut line, rest.to_owned()));
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line += word;
+        empty = false;
+    }
+    lines.push(line);
+    lines.join("\n")
+}

@@ -141,7 +141,7 @@ pub enum ErrorKind {
         path: PathBuf,
     },
     /// A worker that ended by a signal.
-    #[error("the worker was killed by signal {signal} {doing}")]
+    #[error("the worker was killed by signal {signal} {doing}{}", likely_cause(*signal))]
     WorkerKilled {
         /// The signal.
         signal: i32,
@@ -330,6 +330,14 @@ impl Error {
     }
 }
 
+/// What most likely ended a child by this signal, where that is no riddle.
+fn likely_cause(signal: i32) -> &'static str {
+    match signal {
+        9 => ", most likely by the kernel for lack of host memory",
+        _ => "",
+    }
+}
+
 /// The hints that follow from a kind alone.
 fn hints(kind: &ErrorKind) -> Vec<String> {
     let hint = match kind {
@@ -351,9 +359,6 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         }
         ErrorKind::WorkerMissing { .. } => {
             "`make` builds it; `VRAMFIT_WORKER` may name another".to_owned()
-        }
-        ErrorKind::WorkerKilled { signal: 9, .. } => {
-            "the kernel does this when the host runs out of memory".to_owned()
         }
         ErrorKind::WorkerProtocol { .. } | ErrorKind::WorkerVersion { .. } => {
             "`make` builds both from the same sources; a `VRAMFIT_WORKER` may be stale".to_owned()

@@ -84,8 +84,8 @@ pub(super) fn run(
 fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Question, Error> {
     let Some(path) = &args.plan else {
         let workload = inputs::workload(&args.workload, catalog)?;
-        let gpu = choose_gpu::open(&args.device, catalog, output)?;
-        inputs::in_hardware(args.precision, &gpu)?;
+        let chosen = choose_gpu::choose(&args.device, catalog, output)?;
+        inputs::in_hardware(args.precision, &chosen)?;
         // clap sees to it that one of the two is given.
         let micro_batch = args.micro_batch.unwrap_or(1);
         return Ok(Question {
@@ -97,7 +97,7 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
                 world_size: 1,
                 ragged: false,
             },
-            gpu,
+            gpu: chosen.open(choose_gpu::setup(&args.device))?,
         });
     };
     let plan = plan::read(path)?;
@@ -112,7 +112,7 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
         setting: Setting { precision: choice.precision, checkpointing: choice.checkpointing },
         micro_batch: choice.micro_batch,
         goal: plan.goal,
-        gpu: choose_gpu::open(&device, catalog, output)?,
+        gpu: choose_gpu::choose(&device, catalog, output)?.open(choose_gpu::setup(&device))?,
         workload: plan.workload,
     })
 }

@@ -2,9 +2,10 @@
 
 use super::args::DeviceArgs;
 use super::output::Output;
-use crate::device::{Gpu, RealGpus, Setup, VirtualGpu};
+use crate::device::{Gpu, RealGpu, RealGpus, Setup, VirtualGpu};
 use crate::error::{Error, ErrorKind};
 use crate::profile::Catalog;
+use crate::profile::gpu::{ComputeCapability, GpuProfile};
 
 /// Planned for where there is no GPU and none is named: the smallest card that people still train
 /// on, so that what fits it fits nearly everywhere.
@@ -15,46 +16,93 @@ pub(super) fn setup(args: &DeviceArgs) -> Setup {
     Setup { vram: args.vram, reserve: args.reserve, margin: args.margin }
 }
 
-/// Opens the GPU that is meant. A virtual one is opened only by name, or where there is no real one.
+/// A GPU that is meant; a virtual one is not laid out yet.
+pub(super) enum Chosen {
+    /// A card of this machine.
+    Real(RealGpu),
+    /// A card that a profile describes.
+    Virtual(Box<GpuProfile>),
+}
+
+impl Chosen {
+    /// Name on the command line.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Real(card) => &card.uuid,
+            Self::Virtual(profile) => &profile.name,
+        }
+    }
+
+    /// CUDA compute capability.
+    pub(super) fn compute_capability(&self) -> ComputeCapability {
+        match self {
+            Self::Real(card) => card.compute_capability,
+            Self::Virtual(profile) => profile.compute_capability.value,
+        }
+    }
+
+    /// Makes it ready for use.
+    ///
+    /// # Errors
+    /// When nothing of its memory is left to plan with, or a virtual GPU cannot be laid out.
+    pub(super) fn open(self, setup: Setup) -> Result<Gpu, Error> {
+        match self {
+            Self::Real(card) => Ok(Gpu::Real(card)),
+            Self::Virtual(profile) => {
+                VirtualGpu::new(&profile, setup).map(Box::new).map(Gpu::Virtual)
+            }
+        }
+    }
+}
+
+/// Finds the GPU that is meant. A virtual one is taken only by name, or where there is no real one.
 ///
 /// # Errors
-/// When nothing is called so, the driver is broken, or nothing of the memory is left to plan with.
-pub(super) fn open(args: &DeviceArgs, catalog: &Catalog, output: &Output) -> Result<Gpu, Error> {
+/// When nothing is called so, or the driver is broken.
+pub(super) fn choose(
+    args: &DeviceArgs,
+    catalog: &Catalog,
+    output: &Output,
+) -> Result<Chosen, Error> {
     let setup = setup(args);
     if args.gpu == "auto" {
         if let Some(gpus) = RealGpus::find()? {
-            return gpus.open(0, setup).map(Gpu::Real);
+            return gpus.open(0, setup).map(Chosen::Real);
         }
         output.say(&format!(
             "no NVIDIA GPU found: using the virtual {DEFAULT}; `--gpu NAME` chooses another"
         ));
-        return open_virtual(DEFAULT, catalog, setup);
+        return catalog.gpu(DEFAULT).map(Box::new).map(Chosen::Virtual);
     }
     if names_a_real_card(&args.gpu) {
-        return open_real(&args.gpu, setup)?.ok_or_else(|| not_here(&args.gpu));
+        return real(&args.gpu, setup)?.map(Chosen::Real).ok_or_else(|| not_here(&args.gpu));
     }
-    match open_virtual(&args.gpu, catalog, setup) {
+    match catalog.gpu(&args.gpu) {
         // Perhaps a product name as the driver prints it.
         Err(error) if matches!(error.kind(), ErrorKind::UnknownName { .. }) => {
-            open_real(&args.gpu, setup).ok().flatten().ok_or(error)
+            real(&args.gpu, setup).ok().flatten().map(Chosen::Real).ok_or(error)
         }
-        opened => opened,
+        found => found.map(Box::new).map(Chosen::Virtual),
     }
 }
 
-/// Opens a virtual GPU, also where there is a real one.
+/// The virtual GPU of that name, also where there is a real one; `auto` is the default card.
 ///
 /// # Errors
-/// As [`open`].
-pub(super) fn open_virtual(name: &str, catalog: &Catalog, setup: Setup) -> Result<Gpu, Error> {
+/// As [`Catalog::gpu`] and [`Chosen::open`].
+pub(super) fn open_virtual(
+    name: &str,
+    catalog: &Catalog,
+    setup: Setup,
+) -> Result<VirtualGpu, Error> {
     let name = if name == "auto" { DEFAULT } else { name };
-    VirtualGpu::new(&catalog.gpu(name)?, setup).map(Gpu::Virtual)
+    VirtualGpu::new(&catalog.gpu(name)?, setup)
 }
 
-fn open_real(name: &str, setup: Setup) -> Result<Option<Gpu>, Error> {
+fn real(name: &str, setup: Setup) -> Result<Option<RealGpu>, Error> {
     let Some(gpus) = RealGpus::find()? else { return Ok(None) };
     let Some(index) = gpus.named(name) else { return Ok(None) };
-    gpus.open(index, setup).map(Gpu::Real).map(Some)
+    gpus.open(index, setup).map(Some)
 }
 
 /// An index or a UUID; no profile is called so.

@@ -1,7 +1,7 @@
 //! From flags to what they mean: the questions that need a profile to answer.
 
 use super::args::WorkloadArgs;
-use crate::device::Gpu;
+use super::choose_gpu::Chosen;
 use crate::error::{Error, ErrorKind};
 use crate::profile::Catalog;
 use crate::profile::gpu::ComputeCapability;
@@ -50,7 +50,7 @@ pub(super) fn has(capability: ComputeCapability, precision: Precision) -> bool {
 }
 
 /// Refuses a precision that the card would have to emulate.
-pub(super) fn in_hardware(precision: Precision, gpu: &Gpu) -> Result<(), Error> {
+pub(super) fn in_hardware(precision: Precision, gpu: &Chosen) -> Result<(), Error> {
     let capability = gpu.compute_capability();
     if has(capability, precision) {
         return Ok(());

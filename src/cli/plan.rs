@@ -20,12 +20,14 @@ pub(super) fn run(
 ) -> Result<ExitStatus, Error> {
     inputs::samples_per_gpu(args.target_batch, args.world_size)?;
     let workload = inputs::workload(&args.workload, catalog)?;
-    let gpu = choose_gpu::open(&args.device, catalog, output)?;
-    let settings = planner::settings(&args.precision, &args.checkpoint, &gpu)?;
+    let setup = choose_gpu::setup(&args.device);
+    let chosen = choose_gpu::choose(&args.device, catalog, output)?;
+    let settings = planner::settings(&args.precision, &args.checkpoint, &chosen)?;
+    let gpu = chosen.open(setup)?;
     let planner = Planner {
         catalog,
         gpu: &gpu,
-        setup: choose_gpu::setup(&args.device),
+        setup,
         launch: launch(&args.measuring),
         workload,
         goal: Goal {

@@ -1,11 +1,12 @@
 //! From a question to a plan: search, solve, and say what one should know.
 
+use super::choose_gpu::Chosen;
 use super::inputs;
 use super::progress::Progress;
-use crate::device::{Gpu, Setup, VirtualGpu, read_run_reports, twin_profile};
+use crate::device::{Gpu, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile};
 use crate::error::Error;
 use crate::measurement::{Outcome, Point, Setting, Verdict};
-use crate::plan::{DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Versions};
+use crate::plan::{DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
 use crate::probe::protocol::Hello;
 use crate::probe::{
     Campaign, Change, Findings, Launch, Prober, Record, Remedies, Verified, WorkerProber, verify,
@@ -251,11 +252,13 @@ pub(super) fn twin(gpu: &Gpu, catalog: &Catalog) -> Result<Gpu, Error> {
         Gpu::Virtual(gpu) => gpu.profile().clone(),
         Gpu::Real(card) => {
             let total = card.budget.total;
-            let known = catalog.match_product(&card.product, total, card.multiprocessors)?;
+            // A virtual card that stands in for a real one is of the same kind.
+            let product = card.product.trim_end_matches(VIRTUAL_SUFFIX);
+            let known = catalog.match_product(product, total, card.multiprocessors)?;
             twin_profile(card, known.as_ref())
         }
     };
-    VirtualGpu::with_budget(&profile, gpu.budget()).map(Gpu::Virtual)
+    VirtualGpu::with_budget(&profile, gpu.budget()).map(Box::new).map(Gpu::Virtual)
 }
 
 /// Changes with which a point that does not fit would, tried on the virtual GPU or twin: first on
@@ -283,7 +286,7 @@ pub(super) fn remedies(
     let cards = larger_cards(planner)?;
     let setup = Setup { vram: None, ..planner.setup };
     let another = search.on_another_card(&cards, &mut |card| {
-        let gpu = Gpu::Virtual(VirtualGpu::new(card, setup)?);
+        let gpu = Gpu::Virtual(Box::new(VirtualGpu::new(card, setup)?));
         let mut prober = WorkerProber::new(&gpu, planner.launch.clone());
         Ok(prober.probe(workload, point)?.verdict(gpu.budget().budget) == Verdict::Fits)
     })?;
@@ -306,19 +309,27 @@ fn larger_cards(planner: &Planner<'_>) -> Result<Vec<GpuProfile>, Error> {
     Ok(cards)
 }
 
-fn of_points<'a>(findings: &'a Findings, plan: &'a Plan) -> impl Iterator<Item = Note> + 'a {
-    findings.measurements.iter().filter_map(|known| {
+fn of_points(findings: &Findings, plan: &Plan) -> Vec<Note> {
+    let (mut notes, mut points) = (Vec::new(), Vec::new());
+    for known in &findings.measurements {
         let (setting, micro_batch) = (known.point.setting, known.point.micro_batch);
+        let tried = Tried { setting, micro_batch };
         match &known.outcome {
             Outcome::Failed { message } => {
-                Some(Note::PointFailed { setting, micro_batch, reason: message.clone() })
+                notes.push(Note::PointFailed { setting, micro_batch, reason: message.clone() });
             }
-            _ if known.verdict(plan.budget.budget) == Verdict::Tight => {
-                Some(Note::Tight { setting, micro_batch })
+            _ if known.verdict(plan.budget.budget) == Verdict::Tight
+                && !points.contains(&tried) =>
+            {
+                points.push(tried);
             }
-            _ => None,
+            _ => {}
         }
-    })
+    }
+    if !points.is_empty() {
+        notes.push(Note::Tight { points });
+    }
+    notes
 }
 
 fn notes_of_virtual_gpu(gpu: &VirtualGpu) -> Vec<Note> {
@@ -332,6 +343,9 @@ fn notes_of_virtual_gpu(gpu: &VirtualGpu) -> Vec<Note> {
     if !seen.not_implemented.is_empty() {
         notes.push(Note::NotImplemented { names: seen.not_implemented });
     }
+    if seen.read_backs > 0 {
+        notes.push(Note::ReadBacks { count: seen.read_backs });
+    }
     notes.extend(seen.internal_errors.into_iter().map(|message| Note::InternalError { message }));
     notes
 }
@@ -340,7 +354,7 @@ fn notes_of_virtual_gpu(gpu: &VirtualGpu) -> Vec<Note> {
 pub(super) fn settings(
     precisions: &[Precision],
     checkpointings: &[Checkpointing],
-    gpu: &Gpu,
+    gpu: &Chosen,
 ) -> Result<Vec<Setting>, Error> {
     for precision in precisions {
         inputs::in_hardware(*precision, gpu)?;

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use super::args::RunArgs;
 use super::choose_gpu;
 use super::output::Output;
-use crate::device::{Gpu, RunReports, read_run_reports};
+use crate::device::{RunReports, VirtualGpu, read_run_reports};
 use crate::error::{Error, ErrorKind};
 use crate::probe::Interrupt;
 use crate::profile::Catalog;
@@ -30,8 +30,7 @@ pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<
             source,
         },
     )?;
-    let Gpu::Virtual(folder) = &gpu else { return Ok(exit_code(status)) };
-    let seen = read_run_reports(folder.folder());
+    let seen = read_run_reports(gpu.folder());
     output.say(&banner(&gpu, &seen));
     if let Some(path) = &args.report {
         write(&seen, path)?;
@@ -40,7 +39,7 @@ pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<
 }
 
 /// What must not be forgotten of a run on a virtual GPU.
-fn banner(gpu: &Gpu, seen: &RunReports) -> String {
+fn banner(gpu: &VirtualGpu, seen: &RunReports) -> String {
     let budget = gpu.budget().budget;
     let mut lines = vec![format!(
         "vramfit: ran on {}. Nothing was computed: results and saved weights are void.",
@@ -49,9 +48,7 @@ fn banner(gpu: &Gpu, seen: &RunReports) -> String {
     let peak = seen.reports.iter().flat_map(|report| report.device_peak_bytes.first()).max();
     match peak {
         Some(peak) => {
-            // What is held back is in use as far as the device can see.
-            let held = gpu.budget().usable.saturating_sub(budget);
-            let peak = Bytes(*peak).saturating_sub(held);
+            let peak = Bytes(*peak);
             lines.push(format!("vramfit: peak {peak} of {budget}"));
         }
         None => lines.push("vramfit: the command did not use the GPU".to_owned()),

@@ -31,7 +31,7 @@ pub enum Gpu {
     /// A card of this machine.
     Real(RealGpu),
     /// A card that is only described.
-    Virtual(VirtualGpu),
+    Virtual(Box<VirtualGpu>),
 }
 
 impl Gpu {

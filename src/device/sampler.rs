@@ -24,6 +24,8 @@ pub struct Sight {
     pub others_peak: Bytes,
     /// The least that others held at a reading.
     pub others_least: Bytes,
+    /// Others could be told apart at a reading.
+    pub others_seen: bool,
     /// NVML named the process. Otherwise (Windows, WSL, containers) its use is what the device's
     /// grew by since before it started, and others cannot be told apart.
     pub by_process: bool,
@@ -100,11 +102,13 @@ fn read(nvml: &Nvml, uuid: &str, pid: u32, baseline: u64, sight: &Mutex<Sight>) 
     let Ok(device) = nvml.device_by_uuid(uuid) else { return };
     let Ok(memory) = device.memory_info() else { return };
     let named = process_bytes(&device, pid);
-    lock(sight).take_in(memory.used, named, baseline);
+    // Two questions are not one moment: others are told apart only where nothing moved in between.
+    let still = device.memory_info().is_ok_and(|again| again.used == memory.used);
+    lock(sight).take_in(memory.used, named, baseline, still);
 }
 
 impl Sight {
-    fn take_in(&mut self, used: u64, named: Option<u64>, baseline: u64) {
+    fn take_in(&mut self, used: u64, named: Option<u64>, baseline: u64, still: bool) {
         let process = Bytes(named.unwrap_or(used.saturating_sub(baseline)));
         let used = Bytes(used);
         let others = used.saturating_sub(process);
@@ -115,13 +119,18 @@ impl Sight {
         } else if named.is_none() && self.by_process {
             return;
         }
-        let first = self.process_peak == Bytes::ZERO && self.device_peak == Bytes::ZERO;
         self.readings += 1;
         self.process = process;
         self.process_peak = self.process_peak.max(process);
         self.device_peak = self.device_peak.max(used);
-        self.others_peak = self.others_peak.max(others);
-        self.others_least = if first { others } else { self.others_least.min(others) };
+        if still {
+            self.others_least = match self.others_seen {
+                false => others,
+                true => self.others_least.min(others),
+            };
+            self.others_peak = self.others_peak.max(others);
+            self.others_seen = true;
+        }
     }
 }
 
@@ -132,26 +141,35 @@ mod tests {
     #[test]
     fn others_are_told_apart_where_the_process_is_named() {
         let mut sight = Sight::default();
-        sight.take_in(500, Some(200), 300);
-        sight.take_in(900, Some(500), 300);
-        sight.take_in(700, Some(400), 300);
+        sight.take_in(500, Some(200), 300, true);
+        sight.take_in(900, Some(500), 300, true);
+        sight.take_in(700, Some(400), 300, true);
         assert_eq!((sight.process, sight.process_peak), (Bytes(400), Bytes(500)));
         assert_eq!((sight.others_least, sight.others_peak), (Bytes(300), Bytes(400)));
         assert_eq!((sight.device_peak, sight.by_process), (Bytes(900), true));
     }
 
     #[test]
+    fn a_reading_that_something_moved_in_says_nothing_of_others() {
+        let mut sight = Sight::default();
+        sight.take_in(500, Some(200), 300, true);
+        sight.take_in(500, Some(450), 300, false);
+        assert_eq!((sight.others_least, sight.others_peak), (Bytes(300), Bytes(300)));
+        assert_eq!(sight.process_peak, Bytes(450));
+    }
+
+    #[test]
     fn a_process_without_a_name_is_what_the_device_grew_by() {
         let mut sight = Sight::default();
-        sight.take_in(800, None, 300);
+        sight.take_in(800, None, 300, true);
         assert_eq!((sight.process, sight.by_process), (Bytes(500), false));
     }
 
     #[test]
     fn readings_by_difference_give_way_to_readings_by_name() {
         let mut sight = Sight::default();
-        sight.take_in(800, None, 300);
-        sight.take_in(800, Some(100), 300);
+        sight.take_in(800, None, 300, true);
+        sight.take_in(800, Some(100), 300, true);
         assert_eq!((sight.process_peak, sight.others_peak), (Bytes(100), Bytes(700)));
     }
 }

@@ -92,7 +92,8 @@ impl VirtualGpu {
         self.folder.path()
     }
 
-    pub(super) fn product(&self) -> &str {
+    /// Product name; ends in [`VIRTUAL_SUFFIX`].
+    pub fn product(&self) -> &str {
         &self.device.name
     }
 
@@ -100,7 +101,8 @@ impl VirtualGpu {
         &self.device.uuid
     }
 
-    pub(super) fn budget(&self) -> Budget {
+    /// What may be used of it.
+    pub fn budget(&self) -> Budget {
         self.budget
     }
 

@@ -13,7 +13,7 @@ use crate::units::Bytes;
 use crate::workload::{Checkpointing, Goal, Precision, Workload};
 
 pub use file::{read, write};
-pub use note::Note;
+pub use note::{Note, Tried};
 
 /// Version of the document; raised by every change that an older reader would misread.
 pub const PLAN_VERSION: u32 = 1;
@@ -124,12 +124,14 @@ pub struct Choice {
     pub next: Option<Next>,
 }
 
-/// The smallest micro-batch above a choice that does not fit.
+/// The next admissible micro-batch above a choice, which does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Next {
     /// Samples in one micro-step on one GPU.
     pub micro_batch: u32,
+    /// It runs, but only by flushing the allocator's cache.
+    pub tight: bool,
     /// Index of its measurement.
     pub evidence: usize,
 }

@@ -38,12 +38,10 @@ pub enum Note {
         /// What became of it.
         reason: String,
     },
-    /// A point ran only by flushing the allocator's cache.
+    /// Points that ran only by flushing the allocator's cache.
     Tight {
-        /// Its setting.
-        setting: Setting,
-        /// Its micro-batch.
-        micro_batch: u32,
+        /// Their settings and micro-batches.
+        points: Vec<Tried>,
     },
     /// The context's size on a virtual GPU is a profile's figure.
     ContextOfProfile {
@@ -115,12 +113,18 @@ impl fmt::Display for Note {
                 "micro-batch {micro_batch} ({}) could not be measured and was passed over: {reason}",
                 words(setting)
             ),
-            Self::Tight { setting, micro_batch } => write!(
-                f,
-                "micro-batch {micro_batch} ({}) runs, but only by flushing the allocator's cache; \
-                 it is not counted as fitting",
-                words(setting)
-            ),
+            Self::Tight { points } => {
+                let points: Vec<_> = points
+                    .iter()
+                    .map(|tried| format!("{} ({})", tried.micro_batch, words(&tried.setting)))
+                    .collect();
+                write!(
+                    f,
+                    "not counted as fitting, since they run only by flushing the allocator's \
+                     cache: micro-batch {}",
+                    points.join("; ")
+                )
+            }
             Self::ContextOfProfile { context, basis, source } => {
                 write!(
                     f,
@@ -165,6 +169,15 @@ impl fmt::Display for Note {
             }
         }
     }
+}
+
+/// A point as a note names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tried {
+    /// Its setting.
+    pub setting: Setting,
+    /// Its micro-batch.
+    pub micro_batch: u32,
 }
 
 fn words(setting: &Setting) -> String {

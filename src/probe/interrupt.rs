@@ -20,7 +20,7 @@ impl Interrupt {
         let interrupt = Self::default();
         let heard = interrupt.clone();
         // The only error left after choosing to be the first listener is that there is one.
-        let _ = ctrlc::try_set_handler(move || {
+        let _ = ctrlc::set_handler(move || {
             if heard.asked.swap(true, Ordering::SeqCst) {
                 heard.kill_children();
                 std::process::exit(STATUS_OF_SIGINT);

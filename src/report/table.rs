@@ -25,7 +25,7 @@ impl Report for Table {
             parts.push(stack(&choice.memory, plan.budget.budget));
             parts.push(choices(choice, &plan.alternatives));
         }
-        if !plan.ladder.is_empty() {
+        if plan.ladder.iter().any(|rung| rung.device_peak.is_some()) {
             parts.push(ladder(&plan.ladder));
         }
         if !plan.notes.is_empty() {
@@ -158,7 +158,10 @@ fn choices(best: &Choice, others: &[Choice]) -> String {
             choice.memory.device_peak.to_string(),
             choice.next.map_or_else(
                 || "-".to_owned(),
-                |next| format!("{} does not fit", next.micro_batch),
+                |next| match next.tight {
+                    true => format!("{} is too tight", next.micro_batch),
+                    false => format!("{} does not fit", next.micro_batch),
+                },
             ),
         ];
         row.extend(choice.samples_per_second.map(|speed| format!("{speed:.1}")));
@@ -188,7 +191,7 @@ fn ladder(rungs: &[Rung]) -> String {
             rung.largest_micro_batch.map_or_else(|| "none".to_owned(), |size| size.to_string()),
             if rung.reaches_target { "yes" } else { "no" }.to_owned(),
         ]);
-        before = rung.device_peak.or(before);
+        before = rung.device_peak;
     }
     right(&mut grid, &[2, 3, 4]);
     format!("What each step buys\n{}", indent(&grid.to_string()))

@@ -12,7 +12,12 @@ pub(super) fn sort(choices: &mut [Choice], objective: Objective) {
         {
             choices.sort_by_key(|choice| {
                 let speed = choice.samples_per_second.unwrap_or_default();
-                (Reverse((speed * 100.0) as u64), choice.precision, choice.memory.device_peak)
+                (
+                    Reverse((speed * 100.0) as u64),
+                    recomputation(choice.checkpointing),
+                    choice.precision,
+                    choice.memory.device_peak,
+                )
             });
         }
         Objective::Throughput => choices.sort_by_key(|choice| {

@@ -14,6 +14,15 @@ pub(crate) struct Test {
     stderr: String,
 }
 
+/// What a run left.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) folder: TempDir,
+}
+
 enum Expected {
     Text(String),
     Snapshot(&'static str),
@@ -38,6 +47,18 @@ impl Test {
         fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).unwrap();
         fs::write(path, text).unwrap();
         self
+    }
+
+    /// Lets a file of the folder be run.
+    pub(crate) fn executable(self, path: &str) -> Self {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(self.folder.path().join(path), mode).unwrap();
+        self
+    }
+
+    /// The folder.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Sets an environment variable; a value is relative to nothing but itself.
@@ -79,6 +100,17 @@ impl Test {
             Expected::Snapshot(name) => insta::assert_snapshot!(name, stdout),
         }
         assert_eq!(output.status.code(), Some(status), "status of {:?}", self.command);
+    }
+
+    /// Runs it and hands out everything, for a test that looks for parts of it.
+    pub(crate) fn run(mut self) -> Run {
+        let output = self.command.output().unwrap();
+        Run {
+            status: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            folder: self.folder,
+        }
     }
 
     /// Runs it and hands out what it printed, for output that is compared by its meaning.

@@ -1,11 +1,25 @@
 //! Tests of the whole program and of its data; what concerns one function is tested beside it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+/// What a campaign does with workers that fail in its midst.
+mod campaign;
+/// `vramfit check`.
+mod check;
 /// How commands answer: words, streams, exit status.
 mod cli;
+/// The fake worker.
+mod fake;
 /// Which module may know of which.
 mod floors;
 /// The strict builder that the others run the program with.
 mod harness;
+/// `vramfit plan`: the document, its schema, and what it may be asked.
+mod plan;
 /// The files in `profiles/`, and a user's own.
 mod profiles;
+/// `vramfit run`.
+mod run;
+/// The whole flow with the real worker, PyTorch and the virtual GPU.
+mod training;
+/// How the end of a worker is read and worded.
+mod worker;

@@ -68,12 +68,14 @@ fn unescape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use tch::{Device, Kind, TchError, Tensor};
 
     use super::*;
 
-    fn panic_of(body: impl FnOnce() + std::panic::UnwindSafe) -> Box<dyn Any + Send> {
-        std::panic::catch_unwind(body).expect_err("the body panics")
+    fn panic_of(body: impl FnOnce()) -> Box<dyn Any + Send> {
+        catch_unwind(AssertUnwindSafe(body)).expect_err("the body panics")
     }
 
     #[test]

@@ -55,7 +55,9 @@ impl Gpt2 {
     fn hidden_states(&self, ids: &Tensor, checkpointing: Checkpointing) -> Tensor {
         // Both embeddings live to the end of the function, as they do in Python.
         let token_embeddings = Tensor::embedding(&self.tokens, ids, -1, false, false);
-        let positions = Tensor::arange(self.sequence, (Kind::Int64, self.device)).unsqueeze(0);
+        // The offset of a key-value cache is added even where it is 0.
+        let positions = Tensor::arange(self.sequence, (Kind::Int64, self.device))
+            .then(|positions| (positions + 0).unsqueeze(0));
         let position_embeddings = Tensor::embedding(&self.positions, &positions, -1, false, false);
         let mut hidden =
             (&token_embeddings + &position_embeddings).then(|x| x.dropout(self.dropout, true));
@@ -63,7 +65,9 @@ impl Gpt2 {
             let block = block.clone();
             hidden = run_block(checkpointing, index, &hidden, move |x| block.forward(x));
         }
-        self.norm.forward(&hidden)
+        let normed = self.norm.forward(&hidden);
+        drop((token_embeddings, positions, position_embeddings));
+        normed
     }
 }
 
@@ -75,9 +79,7 @@ impl Network for Gpt2 {
     fn loss(&self, batch: &Batch, checkpointing: Checkpointing) -> Tensor {
         let hidden = self.hidden_states(&batch.inputs, checkpointing);
         let head = self.head.as_ref().unwrap_or(&self.tokens);
-        let logits = hidden.linear(head, None::<&Tensor>);
-        let labels = batch.targets.as_ref().unwrap_or(&batch.inputs);
-        language::causal_loss(&logits, labels)
+        language::head_loss(hidden, head, batch)
     }
 }
 
@@ -110,16 +112,22 @@ impl Block {
     }
 
     fn forward(&self, residual: &Tensor) -> Tensor {
-        let attended = self.attention_norm.forward(residual).then(|x| self.attend(x));
+        // The names of Python's function die where they are bound anew, and at its end in order.
+        let normed = self.attention_norm.forward(residual);
+        let attended = self.attend(&normed);
         let hidden = &attended + residual;
-        let fed = self.feed_forward_norm.forward(&hidden).then(|x| {
-            self.feed_forward
-                .forward(x)
-                .then(gelu_tanh)
-                .then(|x| self.feed_forward_out.forward(x))
-                .then(|x| x.dropout(self.dropout, true))
-        });
-        &hidden + &fed
+        drop(normed);
+        let normed = self.feed_forward_norm.forward(&hidden);
+        let fed = self
+            .feed_forward
+            .forward(&normed)
+            .then(gelu_tanh)
+            .then(|x| self.feed_forward_out.forward(x))
+            .then(|x| x.dropout(self.dropout, true));
+        let out = &hidden + &fed;
+        drop(normed);
+        drop((hidden, attended, fed));
+        out
     }
 
     fn attend(&self, x: &Tensor) -> Tensor {
@@ -128,9 +136,9 @@ impl Block {
         let fused = self.attention.forward(x);
         let width = fused.size()[2] / 3;
         let heads = |x: &Tensor| x.view([samples, sequence, -1, self.head_dim]).transpose(1, 2);
-        let [query, key, value] =
-            [0, 1, 2].map(|part| heads(&fused.narrow(2, part * width, width)));
+        let parts = fused.split(width, 2);
         drop(fused);
+        let (query, key, value) = (heads(&parts[0]), heads(&parts[1]), heads(&parts[2]));
         Tensor::scaled_dot_product_attention(
             &query,
             &key,

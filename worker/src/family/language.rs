@@ -5,7 +5,7 @@ use vramfit::profile::model::Decoder;
 use vramfit::workload::Workload;
 
 use super::Batch;
-use crate::model::{Then, dim};
+use crate::model::dim;
 
 /// Label that the loss ignores, by PyTorch's and Hugging Face's custom.
 const IGNORED: i64 = -100;
@@ -42,20 +42,29 @@ pub(super) fn batch(samples: i64, sequence: i64, vocabulary: i64, device: Device
     Batch { inputs: ids, targets: Some(labels) }
 }
 
+/// Loss of the next token after `hidden`, by a head without bias.
+pub(super) fn head_loss(hidden: Tensor, head: &Tensor, batch: &Batch) -> Tensor {
+    let logits = hidden.linear(head, None::<&Tensor>);
+    let loss = causal_loss(&logits, batch.targets.as_ref().unwrap_or(&batch.inputs));
+    drop((hidden, logits));
+    loss
+}
+
 /// Loss of the next token: logits in fp32 whatever they came in, labels shifted by one
 /// (`ForCausalLMLoss` of transformers 5).
-pub(super) fn causal_loss(logits: &Tensor, labels: &Tensor) -> Tensor {
+fn causal_loss(logits: &Tensor, labels: &Tensor) -> Tensor {
     let logits = logits.to_kind(Kind::Float);
+    let vocabulary = logits.size()[2];
     let padded = labels.pad([0, 1], "constant", IGNORED as f64);
     let shifted = padded.narrow(-1, 1, padded.size()[1] - 1).contiguous();
-    let vocabulary = logits.size()[2];
-    logits.view([-1, vocabulary]).then(|logits| {
-        logits.cross_entropy_loss(
-            &shifted.view([-1]),
-            None::<&Tensor>,
-            Reduction::Mean,
-            IGNORED,
-            0.0,
-        )
-    })
+    let loss = logits.view([-1, vocabulary]).cross_entropy_loss(
+        &shifted.view([-1]),
+        None::<&Tensor>,
+        Reduction::Mean,
+        IGNORED,
+        0.0,
+    );
+    // In the order in which Python's names die.
+    drop((logits, padded, shifted));
+    loss
 }

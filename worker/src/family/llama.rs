@@ -57,25 +57,29 @@ impl Llama {
         })
     }
 
-    /// Cosines and sines of each position and frequency, `[1, sequence, head width]`.
-    fn rotations(&self) -> (Tensor, Tensor) {
-        let angles = Tensor::arange(self.sequence, (Kind::Int64, self.device))
-            .then(|positions| positions.unsqueeze(0).unsqueeze(-1).to_kind(Kind::Float))
-            .then(|positions| positions * &*self.frequencies);
-        let angles = Tensor::cat(&[&angles, &angles], -1);
-        (angles.cos(), angles.sin())
+    fn rotations(&self) -> Rotations {
+        // The offset of a key-value cache is added even where it is 0.
+        let positions = Tensor::arange(self.sequence, (Kind::Int64, self.device))
+            .then(|positions| (positions + 0).unsqueeze(0));
+        let angles = positions
+            .unsqueeze(-1)
+            .to_kind(Kind::Float)
+            .then(|positions| positions * &*self.frequencies)
+            .then(|angles| Tensor::cat(&[angles, angles], -1));
+        let (cos, sin) = (angles.cos(), angles.sin());
+        Rotations { cos, sin, _positions: positions }
     }
 
     fn hidden_states(&self, ids: &Tensor, checkpointing: Checkpointing) -> Tensor {
-        // The embedding lives to the end of the function, as it does in Python.
+        // Lives to the end of the function, as in Python.
         let embeddings = Tensor::embedding(&self.tokens, ids, -1, false, false);
-        let (cos, sin) = self.rotations();
+        let rotations = self.rotations();
         let mut hidden = embeddings.shallow_clone();
         for (index, block) in self.blocks.iter().enumerate() {
             let block = block.clone();
-            let (cos, sin) = (cos.shallow_clone(), sin.shallow_clone());
+            let rotations = rotations.clone();
             hidden =
-                run_block(checkpointing, index, &hidden, move |x| block.forward(x, &cos, &sin));
+                run_block(checkpointing, index, &hidden, move |x| block.forward(x, &rotations));
         }
         self.norm.forward(&hidden)
     }
@@ -89,9 +93,25 @@ impl Network for Llama {
     fn loss(&self, batch: &Batch, checkpointing: Checkpointing) -> Tensor {
         let hidden = self.hidden_states(&batch.inputs, checkpointing);
         let head = self.head.as_ref().unwrap_or(&self.tokens);
-        let logits = hidden.linear(head, None::<&Tensor>);
-        let labels = batch.targets.as_ref().unwrap_or(&batch.inputs);
-        language::causal_loss(&logits, labels)
+        language::head_loss(hidden, head, batch)
+    }
+}
+
+/// Cosines and sines of each position and frequency, `[1, sequence, head width]`.
+struct Rotations {
+    cos: Tensor,
+    sin: Tensor,
+    /// Python hands it to each block, and a checkpointed one keeps what it was handed.
+    _positions: Tensor,
+}
+
+impl Clone for Rotations {
+    fn clone(&self) -> Self {
+        Self {
+            cos: self.cos.shallow_clone(),
+            sin: self.sin.shallow_clone(),
+            _positions: self._positions.shallow_clone(),
+        }
     }
 }
 
@@ -133,16 +153,16 @@ impl Block {
         }
     }
 
-    fn forward(&self, residual: &Tensor, cos: &Tensor, sin: &Tensor) -> Tensor {
+    fn forward(&self, residual: &Tensor, rotations: &Rotations) -> Tensor {
         let hidden = self
             .attention_norm
             .forward(residual)
-            .then(|x| self.attend(x, cos, sin))
+            .then(|x| self.attend(x, rotations))
             .then(|attended| residual + attended);
         self.feed_forward_norm.forward(&hidden).then(|x| self.feed(x)).then(|fed| &hidden + fed)
     }
 
-    fn attend(&self, x: &Tensor, cos: &Tensor, sin: &Tensor) -> Tensor {
+    fn attend(&self, x: &Tensor, rotations: &Rotations) -> Tensor {
         let size = x.size();
         let (samples, sequence) = (size[0], size[1]);
         let heads = |x: &Tensor| x.view([samples, sequence, -1, self.head_dim]).transpose(1, 2);
@@ -151,7 +171,7 @@ impl Block {
         let value = self.value.forward(x).then(heads);
         let (query, key) = {
             // The function that rotates holds what it was given until both are rotated.
-            let (cos, sin) = (cos.unsqueeze(1), sin.unsqueeze(1));
+            let (cos, sin) = (rotations.cos.unsqueeze(1), rotations.sin.unsqueeze(1));
             let rotated = (rotate(&query, &cos, &sin), rotate(&key, &cos, &sin));
             drop((query, key));
             rotated

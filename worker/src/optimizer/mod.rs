@@ -85,3 +85,6 @@ impl Optimizer {
             .unzip()
     }
 }
+
+#[cfg(test)]
+mod tests;

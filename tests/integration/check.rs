@@ -1,0 +1,116 @@
+use crate::fake::{assert_no_child_left, fake, json};
+
+#[test]
+fn what_fits_exits_0() {
+    fake(&["check", "--micro-batch", "16"], &[])
+        .stdout(
+            "fits: tiny, micro-batch 16, fp32, checkpointing none, on rtx-3050-laptop-4gb: \
+             2.05 GiB of 3.48 GiB, 1.43 GiB left\n",
+        )
+        .status(0);
+}
+
+#[test]
+fn what_does_not_fit_exits_1_and_says_what_would() {
+    let run = fake(&["check", "--micro-batch", "512"], &[("FAKE_FIXED", "2000")]).run();
+    assert_eq!((run.status, run.stderr.as_str()), (Some(1), ""));
+    assert_eq!(
+        run.stdout,
+        "does not fit: tiny, micro-batch 512, fp32, checkpointing none, on rtx-3050-laptop-4gb: \
+         out of memory within 3.48 GiB\n\
+         it would, each tried by itself, with:\n  a micro-batch of 8, accumulated over 64 steps\n"
+    );
+    assert_no_child_left(&run);
+}
+
+#[test]
+fn changes_are_named_smallest_first() {
+    let run = fake(&["check", "--json", "--micro-batch", "30"], &[]).run();
+    let answer = json(&run);
+    assert_eq!((run.status, &answer["fits"]), (Some(1), &false.into()));
+    let expected = serde_json::json!([
+        { "micro-batch": 15 },
+        { "precision": "bf16" },
+        { "checkpointing": "full" },
+        { "setting": { "precision": "bf16", "checkpointing": "full" } },
+    ]);
+    assert_eq!(answer["would_fit"], expected);
+}
+
+#[test]
+fn a_worker_that_hangs_is_no_answer() {
+    let run =
+        fake(&["check", "--micro-batch", "4", "--timeout", "1"], &[("FAKE_FAULT", "hang@4")]).run();
+    assert_eq!(
+        run.stderr,
+        "error: nothing could be measured: the worker gave no answer within 1 s at micro-batch 4, \
+         fp32, checkpointing none\n"
+    );
+    assert_eq!((run.status, run.stdout.as_str()), (Some(3), ""));
+    assert_no_child_left(&run);
+}
+
+#[test]
+fn a_precision_that_the_card_lacks_is_bad_input() {
+    fake(&["check", "--micro-batch", "4", "--precision", "bf16", "--gpu", "t4"], &[])
+        .stderr(
+            "error: `t4` has no bf16 in hardware (compute capability 7.5, needs 8.0)\n\
+             hint: PyTorch would emulate it, many times slower; use fp16 or fp32\n",
+        )
+        .status(2);
+}
+
+#[test]
+fn a_plan_is_checked_by_what_it_recommends() {
+    let plan = fake(&["plan", "--json", "--target-batch", "64"], &[]).run().stdout;
+    fake(&["check", "--plan", "plan.json"], &[])
+        .file("plan.json", &plan)
+        .stdout(
+            "fits: tiny, micro-batch 32 x 2 steps, bf16, checkpointing none, on \
+             rtx-3050-laptop-4gb: 2.05 GiB of 3.48 GiB, 1.43 GiB left\n",
+        )
+        .status(0);
+}
+
+#[test]
+fn a_plan_that_is_cut_off_is_bad_input() {
+    let plan = fake(&["plan", "--json", "--target-batch", "64"], &[]).run().stdout;
+    let run = fake(&["check", "--plan", "plan.json"], &[]).file("plan.json", &plan[..500]).run();
+    assert!(
+        run.stderr.starts_with("error: `plan.json` is not a whole plan: EOF while parsing"),
+        "{run:?}"
+    );
+    assert!(
+        run.stderr.ends_with("hint: write it anew with `vramfit plan … --output`\n"),
+        "{run:?}"
+    );
+    assert_eq!(run.status, Some(2));
+}
+
+#[test]
+fn a_plan_of_another_version_is_bad_input() {
+    fake(&["check", "--plan", "plan.json"], &[])
+        .file("plan.json", r#"{ "plan_version": 7, "future": true }"#)
+        .stderr(
+            "error: `plan.json` is a plan of version 7; this vramfit reads version 1\n\
+             hint: write it anew with `vramfit plan … --output`\n",
+        )
+        .status(2);
+}
+
+#[test]
+fn a_plan_that_is_not_there_is_bad_input() {
+    fake(&["check", "--plan", "plan.json"], &[])
+        .stderr("error: cannot read `plan.json`: No such file or directory (os error 2)\n")
+        .status(2);
+}
+
+#[test]
+fn a_plan_without_a_recommendation_cannot_be_checked() {
+    let run = fake(&["plan", "--json", "--target-batch", "4"], &[("FAKE_FIXED", "9000")]).run();
+    assert_eq!(run.status, Some(1), "{run:?}");
+    fake(&["check", "--plan", "plan.json"], &[])
+        .file("plan.json", &run.stdout)
+        .stderr("error: `plan.json` recommends nothing to check\n")
+        .status(2);
+}

@@ -1,0 +1,168 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::fake::json;
+use crate::harness::Test;
+
+/// ResNet-50 as torchvision has it, under a name of its own.
+const RESNET: &str = r#"
+name = "a-resnet"
+description = "ResNet-50"
+source = "torchvision"
+parameters = 25557032
+[architecture.resnet]
+block = "bottleneck"
+stages = [3, 4, 6, 3]
+classes = 1000
+image = 224
+"#;
+
+/// The real worker, which only the release build has; without it in a debug build there is nothing
+/// to test.
+fn worker() -> Option<PathBuf> {
+    let given = std::env::var_os("VRAMFIT_WORKER").map(PathBuf::from);
+    let built = || Path::new(env!("CARGO_BIN_EXE_vramfit")).with_file_name("vramfit-worker");
+    let worker = given.unwrap_or_else(built);
+    assert!(
+        worker.exists() || cfg!(debug_assertions),
+        "`make test` builds the worker, which is not at {}",
+        worker.display()
+    );
+    worker.exists().then_some(worker)
+}
+
+fn training(worker: &Path, arguments: &[&str]) -> Test {
+    let test = Test::new(arguments)
+        .file("own/models/a-resnet.toml", RESNET)
+        .env("PATH", &std::env::var("PATH").unwrap())
+        .env("VRAMFIT_WORKER", worker.to_str().unwrap());
+    match std::env::var("VRAMFIT_VGPU_LIBRARY") {
+        Ok(library) => test.env("VRAMFIT_VGPU_LIBRARY", &library),
+        Err(_) => test,
+    }
+}
+
+const PLAN: [&str; 10] = [
+    "plan",
+    "--json",
+    "--model",
+    "a-resnet",
+    "--target-batch",
+    "64",
+    "--checkpoint",
+    "none",
+    "--precision",
+    "fp32",
+];
+
+#[test]
+fn what_a_plan_recommends_passes_the_check_and_much_more_does_not() {
+    let Some(worker) = worker() else { return };
+    let gpu = ["--gpu", "rtx-3050-laptop-4gb"];
+    let plan = training(&worker, &[&PLAN[..], &gpu].concat()).run();
+    assert_eq!((plan.status, plan.stderr.as_str()), (Some(0), ""));
+    let check =
+        training(&worker, &["check", "--plan", "plan.json"]).file("plan.json", &plan.stdout).run();
+    assert_eq!(check.status, Some(0), "{check:?}");
+    let arguments = ["check", "--json", "--model", "a-resnet", "--micro-batch", "512"];
+    let check = training(&worker, &[&arguments[..], &gpu].concat()).run();
+    assert_eq!(check.status, Some(1), "{check:?}");
+    let recommended = &json(&plan)["recommendation"]["micro_batch"];
+    assert_eq!(&json(&check)["would_fit"][0]["micro-batch"], recommended);
+}
+
+#[test]
+fn more_memory_gives_larger_micro_batches_each_proven_by_its_successor() {
+    let Some(worker) = worker() else { return };
+    let mut before = 0;
+    for (gpu, target) in [("2GiB", "96"), ("4GiB", "96"), ("12GiB", "960")] {
+        let arguments = [
+            &PLAN[..5],
+            &[target, "--checkpoint", "none", "--precision", "fp32"],
+            &["--gpu", "rtx-3050-laptop-4gb", "--vram", gpu],
+        ]
+        .concat();
+        let plan = json(&training(&worker, &arguments).run());
+        let choice = &plan["recommendation"];
+        let micro_batch = choice["micro_batch"].as_u64().unwrap();
+        assert!(micro_batch > before, "{gpu}: {choice}");
+        assert_eq!(target.parse::<u64>().unwrap() % micro_batch, 0, "{gpu}: {choice}");
+        assert!(choice["next"]["micro_batch"].as_u64().unwrap() > micro_batch, "{gpu}: {choice}");
+        before = micro_batch;
+    }
+}
+
+#[test]
+fn memory_seen_from_outside_is_the_context_and_the_allocators_segments() {
+    let Some(worker) = worker() else { return };
+    let plan = training(&worker, &[&PLAN[..], &["--gpu", "t4"]].concat()).run();
+    let plan = json(&plan);
+    let memory = &plan["recommendation"]["memory"];
+    let bytes = |part: &str| memory[part].as_u64().unwrap();
+    let context = plan["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|note| note["note"] == "context-of-profile")
+        .and_then(|note| note["context"].as_u64());
+    // Accounted for in pages of 2 MiB.
+    assert!(context.unwrap().abs_diff(bytes("context")) < 2 << 20, "{memory}");
+    assert_eq!(bytes("device_peak"), bytes("context") + bytes("reserved_peak"));
+    let unwanted = ["process-unnamed", "others-grew", "not-implemented", "internal-error"];
+    let notes = plan["notes"].as_array().unwrap();
+    let unwanted: Vec<_> =
+        notes.iter().filter(|note| unwanted.contains(&note["note"].as_str().unwrap())).collect();
+    assert!(unwanted.is_empty(), "{unwanted:?}");
+}
+
+#[test]
+fn a_plan_for_a_card_in_the_machine_searches_on_its_twin_and_verifies_on_the_card() {
+    let Some(worker) = worker() else { return };
+    // A virtual card stands in for the machine's: what the inner plan finds through NVML is real
+    // to it.
+    let vramfit = env!("CARGO_BIN_EXE_vramfit");
+    let outer = ["run", "--gpu", "rtx-4060-laptop", "--reserve", "1GiB", "--", vramfit];
+    let run = training(&worker, &[&outer[..], &PLAN].concat()).run();
+    assert_eq!(run.status, Some(0), "{run:?}");
+    let plan = json(&run);
+    assert!(plan["device"]["name"].as_str().unwrap().starts_with("GPU-"), "{plan}");
+    assert!(plan["budget"]["held_by_others"].as_u64().unwrap() >= 1 << 30, "{plan}");
+    let kinds: Vec<&Value> =
+        plan["measurements"].as_array().unwrap().iter().map(|m| &m["evidence"]["kind"]).collect();
+    assert!(kinds.iter().all(|kind| *kind == "virtual"), "{kinds:?}");
+    let evidence = plan["recommendation"]["evidence"].as_u64().unwrap();
+    assert_eq!(usize::try_from(evidence).unwrap(), kinds.len() - 1, "the last try is on the card");
+}
+
+#[test]
+fn killing_a_worker_does_not_end_the_plan() {
+    let Some(worker) = worker() else { return };
+    let arguments = [&PLAN[..], &["--gpu", "rtx-4090", "--record", "points.jsonl"]].concat();
+    let wrapper = "#!/bin/sh\necho $$ >> pids\nexec \"$REAL_WORKER\"\n";
+    let test = training(&worker, &arguments)
+        .file("worker.sh", wrapper)
+        .executable("worker.sh")
+        .env("REAL_WORKER", worker.to_str().unwrap())
+        .env("VRAMFIT_WORKER", "./worker.sh");
+    let folder = test.path().to_path_buf();
+    let killer = std::thread::spawn(move || {
+        for _ in 0..1000 {
+            // Once the first point is in, the worker is at the second.
+            let measured =
+                std::fs::metadata(folder.join("points.jsonl")).is_ok_and(|m| m.len() > 0);
+            if let (true, Ok(pids)) = (measured, std::fs::read_to_string(folder.join("pids"))) {
+                let pid = pids.lines().next().unwrap().to_owned();
+                return std::process::Command::new("kill").args(["-9", &pid]).status().is_ok();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
+    });
+    let run = test.run();
+    assert!(killer.join().unwrap());
+    assert_eq!(run.status, Some(0), "{run:?}");
+    assert_eq!(json(&run)["incomplete"], false);
+    assert_eq!(json(&run)["recommendation"]["micro_batch"], 64);
+}

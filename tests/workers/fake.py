@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""A worker whose memory is affine in the micro-batch, and which fails where it is told to.
+
+FAKE_FIXED, FAKE_SAMPLE, FAKE_CAPACITY: MiB; bf16 and fp16 halve what a sample takes.
+FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`.
+FAKE_PIDS: file to which each worker appends its process id.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+MIB = 1 << 20
+
+
+def say(**reply):
+    print(json.dumps(reply), flush=True)
+
+
+def fail(what, request_id=None):
+    if what == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif what == "segfault":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif what == "exit":
+        print("torch fell over\nCUDA error: misaligned address", file=sys.stderr, flush=True)
+        sys.exit(7)
+    elif what == "silent-exit":
+        sys.exit(0)
+    elif what == "rubbish":
+        print("Hello, I am no worker", flush=True)
+        time.sleep(60)
+    elif what == "flood":
+        while True:
+            sys.stdout.write("x" * 65536)
+    elif what == "hang":
+        # With a child of its own, which must not be left either, and deaf to polite requests.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        child = subprocess.Popen(["sleep", "600"])
+        note_pid(child.pid)
+        time.sleep(600)
+    elif what == "refuse":
+        say(reply="refused", message="the GPU is on fire")
+        sys.exit(3)
+    elif what == "other-id":
+        say(reply="measured", id=request_id + 100, outcome={"failed": {"message": "?"}}, reserved=0)
+    elif what == "interrupt":
+        os.kill(os.getppid(), signal.SIGINT)
+        time.sleep(600)
+
+
+def note_pid(pid):
+    if "FAKE_PIDS" in os.environ:
+        with open(os.environ["FAKE_PIDS"], "a") as file:
+            file.write(f"{pid}\n")
+
+
+def outcome(point):
+    number = lambda name, default: int(os.environ.get(name, default)) * MIB
+    size, setting = point["micro_batch"], point["setting"]
+    sample = number("FAKE_SAMPLE", 100)
+    if setting["precision"] in ("bf16", "fp16"):
+        sample //= 2
+    if setting["checkpointing"] != "none":
+        sample //= 4
+    peak = number("FAKE_FIXED", 500) + sample * size
+    if peak > number("FAKE_CAPACITY", 3000):
+        return {"out-of-memory": {"message": "CUDA out of memory. Tried to allocate much"}}, 0
+    parts = "context weights gradients optimizer_state activations workspace allocated_peak"
+    memory = dict.fromkeys(parts.split(), 0)
+    memory.update(
+        weights=100 * MIB,
+        gradients=100 * MIB,
+        optimizer_state=200 * MIB,
+        activations=sample * size,
+        allocated_peak=peak,
+        reserved_peak=peak,
+        device_peak=0,
+    )
+    retries = int(size == int(os.environ.get("FAKE_TIGHT", 0)))
+    return {"ran": {"memory": memory, "allocator_retries": retries, "step_seconds": 0.01}}, peak
+
+
+def main():
+    note_pid(os.getpid())
+    what, _, rest = os.environ.get("FAKE_FAULT", "").partition("@")
+    where, _, once = rest.partition("!")
+    if what and not where:
+        fail(what)
+    say(
+        reply="ready",
+        protocol=99 if what == "protocol" else 1,
+        version="9.9.9" if what == "version" else os.environ.get("FAKE_VERSION", "0.1.0"),
+        pid=os.getpid(),
+        torch="2.11.0",
+        cuda="13.0",
+        cudnn="9.19.0",
+        device="fake",
+    )
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["request"] == "quit":
+            return
+        if where and request["point"]["micro_batch"] == int(where):
+            if not once or not os.path.exists("failed-once"):
+                open("failed-once", "w").close()
+                fail(what, request["id"])
+        result, reserved = outcome(request["point"])
+        say(reply="measured", id=request["id"], outcome=result, reserved=reserved)
+
+
+main()

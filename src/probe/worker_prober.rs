@@ -135,7 +135,15 @@ impl<'a> WorkerProber<'a> {
         };
         let request = Request::Measure { id, workload: Box::new(workload.clone()), point, steps };
         let Running { worker, sampler } = self.running()?;
-        sampler.reset();
+        // Before the worker has let go of the point before, readings are of that point.
+        match worker.ask(&Request::Release, timeout, &doing(point))? {
+            Reply::Released => sampler.reset(),
+            Reply::Refused { message } => return Err(ErrorKind::WorkerRefused { message }.into()),
+            Reply::Ready(_) | Reply::Measured { .. } => {
+                let line = "no answer to `release`".to_owned();
+                return Err(ErrorKind::WorkerRubbish { line }.into());
+            }
+        }
         match worker.ask(&request, timeout, &doing(point))? {
             Reply::Measured { id: answered, outcome, reserved } if answered == id => {
                 let sight = sampler.look();
@@ -145,7 +153,10 @@ impl<'a> WorkerProber<'a> {
                 let line = format!("measured {answered} when asked for {id}");
                 Err(ErrorKind::WorkerRubbish { line }.into())
             }
-            Reply::Ready(_) => Err(ErrorKind::WorkerRubbish { line: "ready".to_owned() }.into()),
+            Reply::Ready(_) | Reply::Released => {
+                let line = "no answer to `measure`".to_owned();
+                Err(ErrorKind::WorkerRubbish { line }.into())
+            }
             Reply::Refused { message } => Err(ErrorKind::WorkerRefused { message }.into()),
         }
     }

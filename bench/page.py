@@ -81,8 +81,8 @@ POINTS = """
 
 Build the model, train {steps} optimizer steps (AdamW, foreach) and read the peak. *First* is the
 first point of a fresh process, *later* the median of those after it, as a search tries them;
-*start* is what comes before: starting the process and importing or loading PyTorch. The ratio is
-to later points of the worker.
+*start* is what comes before: starting the process and importing or loading PyTorch. The ratios are
+to later points of the two ways to use the virtual GPU.
 
 - **{worker}**: what `vramfit plan` runs, through the same protocol. Its models are Rust, on libtorch.
 - **{virtual}**: torchvision's and transformers' model in a Python process on the virtual GPU; this is
@@ -104,19 +104,23 @@ def points(results):
     rows = []
     for case in results:
         methods = case["methods"]
-        unit = methods["worker"]["median_seconds"]
         for kind, it in methods.items():
             rows.append([
                 workload(case) if kind == "worker" else "", METHODS[kind],
                 seconds(it["start_seconds"]), seconds(it["first_seconds"]),
-                spread(it["seconds"], "auto"), f"{it['median_seconds'] / unit:.3g}x",
-                mib(it["peak_bytes"]),
+                spread(it["seconds"], "auto"),
+                *(times(it, methods[base]) for base in ("worker", "virtual")), mib(it["peak_bytes"]),
             ])
     text = POINTS.format(
         steps=results[0]["steps"], **{kind.replace("-", "_"): name for kind, name in METHODS.items()}
     )
-    header = ["workload", "how", "start", "first", "later, median (least to most)", "ratio", "peak"]
-    return text + "\n" + table(header, rows, "llrrrrr")
+    header = ["workload", "how", "start", "first", "later, median (least to most)", "by worker",
+              "by Python", "peak"]
+    return text + "\n" + table(header, rows, "llrrrrrr")
+
+
+def times(it, base):
+    return f"{it['median_seconds'] / base['median_seconds']:.3g}x"
 
 
 STEPS = """
@@ -130,11 +134,12 @@ the rounds' ratios and their range; below 1 the virtual GPU is the faster one.
 device, which take the place of its C++ ones even for a product of two tensors, so that most of the
 time of a step on `meta` is Python's. **`meta`, C++ kernels** is the device with these taken back.
 Convolution, batch norm, layer norm and embedding have no other, so only a model without them can
-run: `mlp`, 48 linear layers of 1024 with GELU. There both sides run PyTorch's dispatcher,
-autograd and optimizer in the same way; what the virtual GPU has in addition is all that PyTorch's host code
-does for a CUDA device and not for `meta` (its caching allocator, choosing kernels and packing their
-arguments, cuBLAS handles, streams and devices) and the virtual GPU itself. How much the latter is, the next
-section tells.
+run: `mlp`, 48 linear layers of 1024 with GELU. There both sides go through PyTorch's dispatcher and
+autograd alike. What the virtual GPU has in addition is all that PyTorch's host code does for a CUDA
+device and not for `meta` (its caching allocator, choosing kernels and packing their arguments,
+cuBLAS handles, streams and devices), and the virtual GPU itself; in its favour counts that AdamW's foreach
+operators are one launch for many tensors on CUDA, and a loop over them on `meta`. How much of it is
+the virtual GPU, the next section tells.
 
 Autocast does not know `meta`: 16 bits here means weights in bf16, on both sides.
 """

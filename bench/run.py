@@ -28,7 +28,7 @@ def main():
     results = {"schema": 1, "machine": machine.describe()}
     results["plans"], workloads = plans.measure(2 if arguments.quick else 7, say)
     if "points" in arguments.only:
-        results["points"] = points.measure(workloads, 1 if arguments.quick else 3, say)
+        results["points"] = points.measure(workloads, 1 if arguments.quick else 2, say)
     if "steps" in arguments.only:
         results["steps"] = steps.measure(2 if arguments.quick else 9, say)
     if "share" in arguments.only:

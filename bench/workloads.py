@@ -1,6 +1,7 @@
 """The models that are trained, each the same whatever device it is trained on."""
 
 import contextlib
+import importlib
 
 import torch
 
@@ -10,6 +11,9 @@ class Workload:
 
     def __init__(self, name, batch, precision):
         self.name, self.batch_size, self.precision = name, batch, precision
+        # Importing is part of a process's start, not of a point.
+        for module in MODULES[name]:
+            importlib.import_module(module)
         self.drop()
 
     def drop(self):
@@ -85,6 +89,9 @@ def predict_next(model, inputs, targets):
     return model(input_ids=inputs, labels=targets).loss
 
 
+MODULES = {
+    "resnet50": ["torchvision"], "gpt2-small": ["transformers.models.gpt2.modeling_gpt2"], "mlp": [],
+}
 BUILD = {"resnet50": resnet50, "gpt2-small": gpt2_small, "mlp": mlp}
 BATCH = {"resnet50": images, "gpt2-small": tokens, "mlp": vectors}
 LOSS = {"resnet50": classify, "gpt2-small": predict_next, "mlp": classify}

@@ -366,6 +366,13 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         ErrorKind::NoBudget { .. } => {
             "a smaller `--reserve` or `--margin`, or fewer programs on the GPU".to_owned()
         }
+        ErrorKind::NothingMeasured { reason } | ErrorKind::WorkerRefused { message: reason }
+            if reason.contains("no kernel image") =>
+        {
+            "the worker's PyTorch was not built for a GPU as old as this: PyTorch 2.11 for CUDA 13 \
+             needs compute capability 7.5"
+                .to_owned()
+        }
         ErrorKind::VirtualGpuMissing { .. } => {
             "`make` builds it; `VRAMFIT_VGPU_LIBRARY` may name another".to_owned()
         }

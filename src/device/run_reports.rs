@@ -14,7 +14,7 @@ pub struct RunReports {
     /// Entry points that were called though the virtual GPU does not implement them, sorted.
     pub not_implemented: Vec<String>,
     /// Values that came back to the host though no kernel had written them: number of copies. Those
-    /// of [`HARMLESS`] are left out.
+    /// a gradient scaler, for which the 0 that comes back is right, are left out.
     pub read_backs: u64,
     /// Failures inside the virtual GPU itself.
     pub internal_errors: Vec<String>,

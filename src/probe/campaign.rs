@@ -166,7 +166,8 @@ impl Campaign<'_> {
     }
 }
 
-fn seen(measurement: &Measurement, budget: Bytes) -> Seen {
+/// A measurement in the eyes of the search.
+pub(super) fn seen(measurement: &Measurement, budget: Bytes) -> Seen {
     let peaks = measurement.ran().map(|ran| Peaks {
         device: ran.memory.device_peak,
         allocated: ran.memory.context + ran.memory.allocated_peak,

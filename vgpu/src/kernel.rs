@@ -4,9 +4,12 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError, RwLock};
+
+use vramfit_vgpu_schema::{Description, Device};
 
 use crate::by_address::ByAddress;
+use crate::fat_binary::{self, Code};
 use crate::launch::fill::FillElement;
 
 /// A kernel that was launched at least once. Never freed: launches may still be under way.
@@ -18,13 +21,23 @@ pub(crate) struct Kernel {
     /// Set for kernels that fill with one constant.
     pub(crate) fill: Option<FillElement>,
     /// Handle of the fat binary it came from, 0 for a library call.
-    pub(crate) binary: usize,
+    binary: usize,
+    /// Its code on each CUDA ordinal, looked up once.
+    code: [OnceLock<Option<Code>>; Description::MAX_DEVICES],
 }
 
 impl Kernel {
     fn leak(name: String, binary: usize) -> &'static Self {
         let fill = FillElement::of(&name);
-        Box::leak(Box::new(Self { name, launches: AtomicU64::new(0), fill, binary }))
+        let launches = AtomicU64::new(0);
+        Box::leak(Box::new(Self { name, launches, fill, binary, code: Default::default() }))
+    }
+
+    /// The code that CUDA ordinal `ordinal`, a `device`, runs; none if its library was not built for
+    /// such a device.
+    pub(crate) fn code(&self, ordinal: usize, device: &Device) -> Option<Code> {
+        *self.code[ordinal]
+            .get_or_init(|| fat_binary::code_for(self.binary, device.compute_capability))
     }
 }
 

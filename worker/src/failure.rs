@@ -16,8 +16,9 @@ const OUT_OF_MEMORY: [&str; 7] = [
     "DefaultCPUAllocator: can't allocate memory",
 ];
 
-/// What libtorch puts between a message and the stack it was raised on.
-const STACK: &str = "\nException raised from ";
+/// What libtorch puts after a message: advice for debugging, and the stack it was raised on.
+const APPENDIX: [&str; 3] =
+    ["\nException raised from ", "\nSearch for `cuda", "\nCUDA kernel errors might be "];
 
 /// The words of a panic, without Rust's and libtorch's wrapping.
 pub(crate) fn text_of_panic(panic: &(dyn Any + Send)) -> String {
@@ -30,13 +31,13 @@ pub(crate) fn text_of_panic(panic: &(dyn Any + Send)) -> String {
     let inner = text
         .strip_prefix("called `Result::unwrap()` on an `Err` value: Torch(\"")
         .and_then(|rest| rest.strip_suffix("\")"));
-    without_stack(&inner.map_or_else(|| text.to_owned(), unescape))
+    without_appendix(&inner.map_or_else(|| text.to_owned(), unescape))
 }
 
-/// An error of libtorch without the C++ stack.
-pub(crate) fn without_stack(text: &str) -> String {
-    let text = text.find(STACK).map_or(text, |at| &text[..at]);
-    text.trim_end().to_owned()
+/// An error of libtorch without what it appends.
+pub(crate) fn without_appendix(text: &str) -> String {
+    let end = APPENDIX.iter().filter_map(|start| text.find(start)).min().unwrap_or(text.len());
+    text[..end].trim_end().to_owned()
 }
 
 /// What a failure means for a point. `ooms` tells how often the allocator found no memory while it
@@ -80,8 +81,9 @@ mod tests {
 
     #[test]
     fn a_panic_of_tch_gives_the_plain_words_of_libtorch() {
-        let error = TchError::Torch("Tried to say \"no\"\nException raised from malloc".to_owned());
-        let panic = panic_of(|| Err(error).unwrap());
+        let text = "Tried to say \"no\"\nException raised from malloc";
+        let fail = || Err::<(), _>(TchError::Torch(text.to_owned()));
+        let panic = panic_of(|| fail().unwrap());
         assert_eq!(text_of_panic(panic.as_ref()), "Tried to say \"no\"");
     }
 

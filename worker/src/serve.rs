@@ -101,7 +101,7 @@ fn open() -> Result<(Device, Hello), String> {
         }
     }
     let text = |result: Result<String, tch::TchError>| {
-        result.map_err(|error| failure::without_stack(&error.to_string()))
+        result.map_err(|error| failure::without_appendix(&error.to_string()))
     };
     let hello = hello(
         text(device::cuda_version())?,
@@ -119,7 +119,7 @@ fn release(device: Device) -> Result<(), String> {
     let left = device::clear_cublas_workspaces()
         .and_then(|()| device::empty_cache())
         .and_then(|()| device::allocator())
-        .map_err(|error| failure::without_stack(&error.to_string()))?;
+        .map_err(|error| failure::without_appendix(&error.to_string()))?;
     if left.reserved == 0 {
         Ok(())
     } else {

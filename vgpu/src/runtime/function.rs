@@ -5,9 +5,11 @@ use std::ffi::{c_int, c_uint, c_void};
 use vramfit_vgpu_schema::Device;
 
 use super::device::{SHARED_PER_BLOCK, checked, ready, reserved_shared};
-use super::status::{INVALID_DEVICE_FUNCTION, INVALID_VALUE, Status, UNKNOWN, status};
+use super::status::{
+    INVALID_DEVICE_FUNCTION, INVALID_VALUE, NO_KERNEL_IMAGE, Status, UNKNOWN, status,
+};
 use crate::entry::{Out, entry_points};
-use crate::{device, fat_binary, kernel};
+use crate::{device, kernel};
 
 /// The part of `cudaFuncAttributes` that CUDA 12 and 13 share.
 #[repr(C)]
@@ -33,18 +35,18 @@ struct FunctionAttributes {
 const TYPICAL_REGISTERS: c_int = 32;
 
 fn attributes(stub: *const c_void) -> Result<FunctionAttributes, Status> {
-    let device = ready()?.device(device::current()).ok_or(INVALID_VALUE)?;
+    let ordinal = device::current();
+    let device = ready()?.device(ordinal).ok_or(INVALID_VALUE)?;
     let kernel = kernel::find(stub).ok_or(INVALID_DEVICE_FUNCTION)?;
-    let version = fat_binary::architecture_for(kernel.binary, device.compute_capability)
-        .ok_or(INVALID_DEVICE_FUNCTION)?;
+    let code = kernel.code(ordinal, device).ok_or(NO_KERNEL_IMAGE)?;
     Ok(FunctionAttributes {
         shared_size_bytes: 0,
         const_size_bytes: 0,
         local_size_bytes: 0,
         max_threads_per_block: 1024,
         num_regs: TYPICAL_REGISTERS,
-        ptx_version: version,
-        binary_version: version,
+        ptx_version: code.ptx,
+        binary_version: code.binary,
         cache_mode_ca: 0,
         max_dynamic_shared_size_bytes: SHARED_PER_BLOCK,
         preferred_shmem_carveout: -1,

@@ -3,7 +3,9 @@
 use super::choose_gpu::Chosen;
 use super::inputs;
 use super::progress::Progress;
-use crate::device::{Gpu, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile};
+use crate::device::{
+    Gpu, RealGpu, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile,
+};
 use crate::error::Error;
 use crate::measurement::{Outcome, Point, Setting, Verdict};
 use crate::plan::{DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
@@ -250,15 +252,19 @@ impl Planner<'_> {
 pub(super) fn twin(gpu: &Gpu, catalog: &Catalog) -> Result<Gpu, Error> {
     let profile = match gpu {
         Gpu::Virtual(gpu) => gpu.profile().clone(),
-        Gpu::Real(card) => {
-            let total = card.budget.total;
-            // A virtual card that stands in for a real one is of the same kind.
-            let product = card.product.trim_end_matches(VIRTUAL_SUFFIX);
-            let known = catalog.match_product(product, total, card.multiprocessors)?;
-            twin_profile(card, known.as_ref())
-        }
+        Gpu::Real(card) => twin_profile(card, profile_of(card, catalog)?.as_ref()),
     };
     VirtualGpu::with_budget(&profile, gpu.budget()).map(Box::new).map(Gpu::Virtual)
+}
+
+/// The profile of a real card, where there is one.
+///
+/// # Errors
+/// When a profile is broken.
+pub(super) fn profile_of(card: &RealGpu, catalog: &Catalog) -> Result<Option<GpuProfile>, Error> {
+    // A virtual card that stands in for a real one is of the same kind.
+    let product = card.product.trim_end_matches(VIRTUAL_SUFFIX);
+    catalog.match_product(product, card.budget.total, card.multiprocessors)
 }
 
 /// Changes with which a point that does not fit would, tried on the virtual GPU or twin: first on

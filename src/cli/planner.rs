@@ -8,7 +8,7 @@ use crate::device::{
 };
 use crate::error::Error;
 use crate::measurement::{Outcome, Point, Setting, Verdict};
-use crate::plan::{DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
+use crate::plan::{Choice, DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
 use crate::probe::protocol::Hello;
 use crate::probe::{
     Campaign, Change, Findings, Launch, Prober, Record, Remedies, Verified, WorkerProber, verify,
@@ -42,6 +42,8 @@ struct Gathered {
     findings: Findings,
     notes: Vec<Note>,
     hello: Option<Hello>,
+    /// How many of the measurements, the first, are of a real card's twin.
+    on_twin: usize,
 }
 
 impl Planner<'_> {
@@ -119,7 +121,7 @@ impl Planner<'_> {
         if let Gpu::Virtual(gpu) = gpu {
             notes.extend(notes_of_virtual_gpu(gpu));
         }
-        Ok(Gathered { findings, notes, hello })
+        Ok(Gathered { findings, notes, hello, on_twin: 0 })
     }
 
     fn measure_ladder(&self, findings: &mut Findings, prober: &mut dyn Prober) {
@@ -155,6 +157,7 @@ impl Planner<'_> {
             gathered.findings.searches.clear();
             return Ok(gathered);
         }
+        gathered.on_twin = gathered.findings.measurements.len();
         let mut prober = WorkerProber::new(self.gpu, self.launch.clone()).recorded(record);
         let Verified { factor, .. } = verify(
             &mut gathered.findings,
@@ -167,7 +170,6 @@ impl Planner<'_> {
         if (factor - 1.0).abs() > TWIN_TOLERANCE {
             gathered.notes.push(Note::TwinDiffers { factor });
         }
-        gathered.notes.push(Note::NextOnTwin);
         if prober.was_unnamed() {
             gathered.notes.push(Note::ProcessUnnamed);
         }
@@ -218,6 +220,10 @@ impl Planner<'_> {
         }
         if self.goal.world_size > 1 {
             notes.push(Note::WorldSize { world_size: self.goal.world_size });
+        }
+        let points = next_on_twin(plan, gathered.on_twin);
+        if !points.is_empty() {
+            notes.push(Note::NextOnTwin { points });
         }
         notes.extend(of_points(findings, plan));
         notes
@@ -313,6 +319,21 @@ fn larger_cards(planner: &Planner<'_>) -> Result<Vec<GpuProfile>, Error> {
     });
     cards.dedup_by_key(|card| card.total_memory.value.as_mib() as u64 / 1000);
     Ok(cards)
+}
+
+/// The next larger micro-batches that a plan states though only the twin, of which the first
+/// `on_twin` measurements are, has tried them.
+fn next_on_twin(plan: &Plan, on_twin: usize) -> Vec<Tried> {
+    plan.recommendation
+        .iter()
+        .chain(&plan.alternatives)
+        .filter_map(|choice| {
+            let next = choice.next.filter(|next| next.evidence < on_twin)?;
+            let Choice { precision, checkpointing, .. } = *choice;
+            let setting = Setting { precision, checkpointing };
+            Some(Tried { setting, micro_batch: next.micro_batch })
+        })
+        .collect()
 }
 
 fn of_points(findings: &Findings, plan: &Plan) -> Vec<Note> {

@@ -100,12 +100,14 @@ fn lock(sight: &Mutex<Sight>) -> std::sync::MutexGuard<'_, Sight> {
 }
 
 fn read(nvml: &Nvml, uuid: &str, pid: u32, baseline: u64, sight: &Mutex<Sight>) {
+    // Held while reading, so that no reading begun before a reset is taken in after it.
+    let mut sight = lock(sight);
     let Ok(device) = nvml.device_by_uuid(uuid) else { return };
     let Ok(memory) = device.memory_info() else { return };
     let named = process_bytes(&device, pid);
     // Two questions are not one moment: others are told apart only where nothing moved in between.
     let still = device.memory_info().is_ok_and(|again| again.used == memory.used);
-    lock(sight).take_in(memory.used, named, baseline, still);
+    sight.take_in(memory.used, named, baseline, still);
 }
 
 impl Sight {

@@ -148,7 +148,15 @@ impl<'a> WorkerProber<'a> {
         let Running { worker, sampler, context, points } = self.running()?;
         let (context, fresh) = (*context, *points == 0);
         *points += 1;
-        sampler.reset();
+        // Before the worker has let go of the point before, readings are of that point.
+        match worker.ask(&Request::Release, timeout, &doing(point))? {
+            Reply::Released => sampler.reset(),
+            Reply::Refused { message } => return Err(ErrorKind::WorkerRefused { message }.into()),
+            Reply::Ready(_) | Reply::Measured { .. } => {
+                let line = "no answer to `release`".to_owned();
+                return Err(ErrorKind::WorkerRubbish { line }.into());
+            }
+        }
         let begun = Instant::now();
         match worker.ask(&request, timeout, &doing(point))? {
             Reply::Measured { id: answered, outcome, reserved } if answered == id => {
@@ -161,7 +169,10 @@ impl<'a> WorkerProber<'a> {
                 let line = format!("measured {answered} when asked for {id}");
                 Err(ErrorKind::WorkerRubbish { line }.into())
             }
-            Reply::Ready(_) => Err(ErrorKind::WorkerRubbish { line: "ready".to_owned() }.into()),
+            Reply::Ready(_) | Reply::Released => {
+                let line = "no answer to `measure`".to_owned();
+                Err(ErrorKind::WorkerRubbish { line }.into())
+            }
             Reply::Refused { message } => Err(ErrorKind::WorkerRefused { message }.into()),
         }
     }

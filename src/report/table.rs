@@ -105,12 +105,14 @@ fn budget(plan: &Plan) -> String {
 
 /// The parts of the peak, and a bar of how much of the budget they take.
 fn stack(memory: &Memory, budget: Bytes) -> String {
+    // Parts are whole at different times; activations are what is gone by the time others are.
+    let gone = memory.not_together();
     let parts = [
         ("context", memory.context),
         ("weights", memory.weights),
         ("gradients", memory.gradients),
         ("optimizer state", memory.optimizer_state),
-        ("activations", memory.activations),
+        ("activations", memory.activations.saturating_sub(gone)),
         ("workspace", memory.workspace),
         ("fragmentation", memory.fragmentation()),
     ];
@@ -124,7 +126,15 @@ fn stack(memory: &Memory, budget: Bytes) -> String {
     let of = format!("of {budget} budget, {free} left");
     grid.add_row(["device peak".to_owned(), memory.device_peak.to_string(), of]);
     right(&mut grid, &[1]);
-    format!("Memory at the peak\n{}", indent(&grid.to_string()))
+    let mut text = format!("Memory at the peak\n{}", indent(&grid.to_string()));
+    if gone > Bytes::ZERO {
+        let earlier = format!(
+            "activations are {} when the forward pass ends; at the peak {gone} of them are gone",
+            memory.activations
+        );
+        text += &format!("\n{}", wrap(&earlier, "  ", "  "));
+    }
+    text
 }
 
 /// Cells from `below` on that stand for `bytes` of `budget`.

@@ -166,3 +166,31 @@ fn killing_a_worker_does_not_end_the_plan() {
     assert_eq!(json(&run)["incomplete"], false);
     assert_eq!(json(&run)["recommendation"]["micro_batch"], 64);
 }
+
+#[test]
+fn the_same_plan_measures_the_same_bytes_again() {
+    let Some(worker) = worker() else { return };
+    // Points of very different size follow each other: none may see the memory of the one before.
+    let arguments = ["plan", "--json", "--model", "a-resnet", "--target-batch", "64"];
+    let memories = || {
+        let plan = json(&training(&worker, &arguments).run());
+        let measurements = plan["measurements"].as_array().unwrap().clone();
+        measurements
+            .iter()
+            .map(|measured| {
+                (measured["point"].clone(), measured["outcome"]["ran"]["memory"].clone())
+            })
+            .collect::<Vec<(Value, Value)>>()
+    };
+    let first = memories();
+    assert!(first.len() > 8);
+    for (point, memory) in first.iter().filter(|(_, memory)| !memory.is_null()) {
+        let bytes = |part: &str| memory[part].as_u64().unwrap();
+        assert_eq!(
+            bytes("device_peak"),
+            bytes("context") + bytes("reserved_peak"),
+            "the worker holds nothing else on the device: {point}"
+        );
+    }
+    assert_eq!(first, memories());
+}

@@ -104,6 +104,9 @@ def main():
         request = json.loads(line)
         if request["request"] == "quit":
             return
+        if request["request"] == "release":
+            say(reply="released")
+            continue
         if where and request["point"]["micro_batch"] == int(where):
             if not once or not os.path.exists("failed-once"):
                 open("failed-once", "w").close()

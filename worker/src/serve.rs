@@ -39,11 +39,19 @@ pub(crate) fn serve(requests: impl BufRead, mut replies: impl Write) -> ExitCode
             Ok(request) => request,
             Err(error) => return refuse(&mut replies, format!("not a request: {error}")),
         };
-        let Request::Measure { id, workload, point, steps } = request else { break };
+        if let Request::Quit = request {
+            break;
+        }
         drop(held.take());
         if let Err(message) = release(device) {
             return refuse(&mut replies, message);
         }
+        let Request::Measure { id, workload, point, steps } = request else {
+            if say(&mut replies, &Reply::Released).is_err() {
+                return FAILED.into();
+            }
+            continue;
+        };
         let measured = measure(&workload, &point, steps, device);
         let reserved = if device.is_cuda() && measured.usable {
             device::allocator()

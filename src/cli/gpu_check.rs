@@ -44,8 +44,15 @@ pub(super) fn run(
     }
     let mut check = Check { args, card, twin, launch, document, output };
     for group in &groups {
-        if !check.group(group)? {
-            break;
+        match check.group(group) {
+            Ok(true) => {}
+            Ok(false) => break,
+            // The table of what is known so far; the rest is for another day.
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted) => {
+                output.say("interrupted; the same command goes on from here");
+                break;
+            }
+            Err(error) => return Err(error),
         }
     }
     let document = check.document;

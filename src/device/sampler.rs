@@ -4,6 +4,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nvml_wrapper::Nvml;
+use serde::{Deserialize, Serialize};
 
 use super::real_gpu::process_bytes;
 use crate::units::Bytes;
@@ -12,7 +13,7 @@ use crate::units::Bytes;
 const INTERVAL: Duration = Duration::from_millis(4);
 
 /// What was seen of one process on a GPU, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sight {
     /// Held by the process at the last reading.
     pub process: Bytes,

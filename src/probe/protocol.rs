@@ -78,4 +78,16 @@ pub struct Hello {
     pub cudnn: String,
     /// The device's product name as CUDA states it.
     pub device: String,
+    /// The device's memory once the context is made; `None` from a worker that does not tell.
+    #[serde(default)]
+    pub memory: Option<DeviceMemory>,
+}
+
+/// What `cudaMemGetInfo` says, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceMemory {
+    /// Not taken by anyone.
+    pub free: Bytes,
+    /// What CUDA programs can have at all: the board less the driver's reserve.
+    pub total: Bytes,
 }

@@ -77,7 +77,7 @@ fn open() -> Result<(Device, Hello), String> {
     let loaded = process::load_libtorch_cuda();
     process::skip_destructors();
     checkpoint::install().map_err(|error| error.to_string())?;
-    let hello = |cuda: String, cudnn: String, device: String| Hello {
+    let hello = |cuda: String, cudnn: String, device: String, memory| Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -85,10 +85,11 @@ fn open() -> Result<(Device, Hello), String> {
         cuda,
         cudnn,
         device,
+        memory,
     };
     if env::var_os(DEVICE_VARIABLE).is_some_and(|value| value == "cpu") {
         let none = || "none".to_owned();
-        return Ok((Device::Cpu, hello(none(), none(), "CPU".to_owned())));
+        return Ok((Device::Cpu, hello(none(), none(), "CPU".to_owned(), None)));
     }
     loaded.map_err(|reason| format!("PyTorch's CUDA half cannot be loaded: {reason}"))?;
     if !tch::Cuda::is_available() {
@@ -108,13 +109,12 @@ fn open() -> Result<(Device, Hello), String> {
             return Err(format!("the GPU cannot be opened: {reason}"));
         }
     }
-    let text = |result: Result<String, tch::TchError>| {
-        result.map_err(|error| failure::without_appendix(&error.to_string()))
-    };
+    let text = |error: tch::TchError| failure::without_appendix(&error.to_string());
     let hello = hello(
-        text(device::cuda_version())?,
-        text(device::cudnn_version())?,
-        text(device::device_name())?,
+        device::cuda_version().map_err(text)?,
+        device::cudnn_version().map_err(text)?,
+        device::device_name().map_err(text)?,
+        Some(device::memory().map_err(text)?),
     );
     Ok((device, hello))
 }

@@ -111,10 +111,14 @@ pub(crate) fn allocate(bytes: u64) -> Result<*mut c_void, OutOfMemory> {
     Ok(address as *mut c_void)
 }
 
-/// Frees what [`allocate`] returned; false for any other pointer. A null pointer is fine.
+/// Frees what [`allocate`] returned; false for any other pointer. A null pointer is fine. A forked
+/// process frees nothing: what it inherited is charged to its parent.
 pub(crate) fn free(pointer: *mut c_void) -> bool {
     if pointer.is_null() {
         return true;
+    }
+    if device::forked() {
+        return false;
     }
     let (Some(ordinal), Some(machine)) = (address_space::ordinal_of(pointer), device::machine())
     else {

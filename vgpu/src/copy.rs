@@ -103,12 +103,14 @@ pub(crate) fn copy_2d(
     width: usize,
     rows: usize,
 ) -> bool {
+    if width > target_pitch || width > source_pitch {
+        return false;
+    }
     (0..rows).all(|row| {
-        copy(
-            target.wrapping_byte_add(row * target_pitch),
-            source.wrapping_byte_add(row * source_pitch),
-            width,
-        )
+        let offsets = row.checked_mul(target_pitch).zip(row.checked_mul(source_pitch));
+        offsets.is_some_and(|(to, from)| {
+            copy(target.wrapping_byte_add(to), source.wrapping_byte_add(from), width)
+        })
     })
 }
 

@@ -142,7 +142,8 @@ pub(crate) fn allocation_of(pointer: *const c_void) -> Option<(u64, u64)> {
 
 /// Whether all `bytes` from `pointer` on lie within one allocation.
 pub(crate) fn is_allocated(pointer: *const c_void, bytes: u64) -> bool {
-    allocation_of(pointer).is_some_and(|(start, length)| pointer as u64 - start + bytes <= length)
+    // A sum may wrap for a size that came from outside.
+    allocation_of(pointer).is_some_and(|(start, length)| bytes <= length - (pointer as u64 - start))
 }
 
 /// Free and total bytes of CUDA ordinal `ordinal`, as `cudaMemGetInfo` tells them. Makes the context.

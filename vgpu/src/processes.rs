@@ -26,7 +26,7 @@ pub(crate) struct Use {
     pub(crate) bytes: u64,
 }
 
-const SLOTS: usize = 256;
+const SLOTS: usize = 1024;
 
 /// All-zero bytes, as a fresh file has them, are a free slot.
 #[repr(C)]
@@ -173,7 +173,11 @@ pub(crate) fn charge(machine: &Machine, index: usize, bytes: u64, capacity: u64)
     let shared = shared(machine)?;
     let lock = shared.lock();
     let after = shared.total(index).checked_add(bytes).filter(|after| *after <= capacity)?;
-    shared.own_or_take(&lock)?.bytes[index].fetch_add(bytes, Ordering::AcqRel);
+    let Some(slot) = shared.own_or_take(&lock) else {
+        activity::internal_error(format!("more than {SLOTS} processes use the virtual GPU"));
+        return None;
+    };
+    slot.bytes[index].fetch_add(bytes, Ordering::AcqRel);
     Some(after)
 }
 

@@ -14,6 +14,8 @@ setup: ## find or install PyTorch 2.11 and check for a compiler
 	@scripts/setup.sh build
 
 build: setup ## build vramfit, its worker and the virtual GPU into target/release
+	@test -e target/release/vramfit-worker || \
+		echo "building vramfit (once; PyTorch's bindings take about five minutes)" >&2
 	@$(CARGO) build $(PROFILE) --workspace --quiet
 
 plan: build ## plan a training run: make plan ARGS="--model resnet50 --target-batch 64"

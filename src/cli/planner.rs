@@ -60,7 +60,8 @@ impl Planner<'_> {
         };
         let findings = &gathered.findings;
         let budget = self.gpu.budget();
-        let choices = solve::choices(findings, &self.goal, budget.budget, self.objective);
+        let pays = self.gpu.has_tensor_cores();
+        let choices = solve::choices(findings, &self.goal, budget.budget, self.objective, pays);
         let incomplete = findings.interrupted || findings.stopped_by.is_some();
         let would_fit = match choices.is_empty() && !incomplete {
             true => self.would_fit(findings)?,

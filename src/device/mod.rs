@@ -68,6 +68,12 @@ impl Gpu {
         }
     }
 
+    /// Matrix products run faster in 16 bits: since compute capability 7.0, but for the GTX 16 cards,
+    /// whose chips (TU116, TU117) have no tensor cores.
+    pub fn has_tensor_cores(&self) -> bool {
+        self.compute_capability().major >= 7 && !self.product().contains("GTX")
+    }
+
     /// CUDA compute capability.
     pub fn compute_capability(&self) -> ComputeCapability {
         match self {

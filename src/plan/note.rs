@@ -100,8 +100,8 @@ impl fmt::Display for Note {
             Self::StoppedBy { reason } => write!(f, "the search could not go on: {reason}"),
             Self::RankedWithoutTimes => write!(
                 f,
-                "ranked without step times, which a virtual GPU cannot measure: no checkpointing \
-                 first, then fewer accumulation steps, less numerical risk, less memory"
+                "ranked without step times, which a virtual GPU cannot measure: in the order of the \
+                 steps above, then fewer accumulation steps, less numerical risk, less memory"
             ),
             Self::BatchNorm { micro_batch } => {
                 write!(f, "batch norm sees the micro-batch of {micro_batch}, not the target batch")

@@ -79,7 +79,11 @@ fn steps(choice: &Choice) -> String {
         (1, None) => format!("a micro-batch of {micro_batch}{gpus}, no accumulation"),
         (_, None) => format!("a micro-batch of {micro_batch} x {accumulation} steps{gpus}"),
         (_, Some(rest)) => {
-            format!("a micro-batch of {micro_batch} x {accumulation} steps + {rest}{gpus}")
+            let times = match accumulation {
+                1 => String::new(),
+                times => format!("{times} x "),
+            };
+            format!("micro-batches of {times}{micro_batch} and one of {rest}{gpus}")
         }
     }
 }
@@ -185,26 +189,28 @@ fn ladder(rungs: &[Rung]) -> String {
     let mut grid = grid();
     let at = rungs.first().map_or(1, |rung| rung.micro_batch);
     let peak = format!("peak at {at}");
-    grid.set_header(["step", "setting", &peak, "saves", "largest", "reaches target"]);
+    grid.set_header(["step", "setting", &peak, "change", "largest", "reaches target"]);
     let mut before: Option<Bytes> = None;
     for rung in rungs {
-        let saves = match (before, rung.device_peak) {
-            (Some(before), Some(now)) if now <= before => (before - now).to_string(),
-            (Some(before), Some(now)) => format!("-{}", now - before),
-            _ => "-".to_owned(),
+        let change = match (before, rung.device_peak) {
+            (Some(before), Some(now)) if now == before => "none".to_owned(),
+            (Some(before), Some(now)) if now < before => format!("-{}", before - now),
+            (Some(before), Some(now)) => format!("+{}", now - before),
+            _ => String::new(),
         };
         grid.add_row([
             step(rung.step).to_owned(),
             format!("{}, checkpointing {}", rung.precision, rung.checkpointing),
             rung.device_peak.map_or_else(|| "out of memory".to_owned(), |peak| peak.to_string()),
-            saves,
+            change,
             rung.largest_micro_batch.map_or_else(|| "none".to_owned(), |size| size.to_string()),
             if rung.reaches_target { "yes" } else { "no" }.to_owned(),
         ]);
         before = rung.device_peak;
     }
     right(&mut grid, &[2, 3, 4]);
-    format!("What each step buys\n{}", indent(&grid.to_string()))
+    let meaning = "largest: the micro-batch that fits, accumulated where it is below the target";
+    format!("What each step buys\n{}\n  {meaning}", indent(&grid.to_string()))
 }
 
 fn step(step: Step) -> &'static str {

@@ -307,8 +307,12 @@ impl Error {
             | ErrorKind::Unwritable { .. }
             | ErrorKind::BrokenPlan { .. }
             | ErrorKind::PlanVersion { .. }
-            | ErrorKind::PlanWithoutChoice { .. }
-            | ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
+            | ErrorKind::PlanWithoutChoice { .. } => ExitStatus::BadInput,
+            // The flags leave something; what others hold now is an answer about the GPU.
+            ErrorKind::NoBudget { usable, reserve, margin, .. } if reserve + margin < usable => {
+                ExitStatus::DoesNotFit
+            }
+            ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
             ErrorKind::WorkerMissing { .. }
             | ErrorKind::WorkerKilled { .. }
             | ErrorKind::WorkerEnded { .. }

@@ -319,8 +319,12 @@ impl Error {
             | ErrorKind::BrokenPlan { .. }
             | ErrorKind::PlanVersion { .. }
             | ErrorKind::InTheWay { .. }
-            | ErrorKind::PlanWithoutChoice { .. }
-            | ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
+            | ErrorKind::PlanWithoutChoice { .. } => ExitStatus::BadInput,
+            // The flags leave something; what others hold now is an answer about the GPU.
+            ErrorKind::NoBudget { usable, reserve, margin, .. } if reserve + margin < usable => {
+                ExitStatus::DoesNotFit
+            }
+            ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
             ErrorKind::WorkerMissing { .. }
             | ErrorKind::WorkerKilled { .. }
             | ErrorKind::WorkerEnded { .. }

@@ -63,8 +63,12 @@ impl Planner<'_> {
         let pays = self.gpu.has_tensor_cores();
         let choices = solve::choices(findings, &self.goal, budget.budget, self.objective, pays);
         let incomplete = findings.interrupted || findings.stopped_by.is_some();
+        // That nothing fits is known by now, whatever becomes of the search for changes.
         let would_fit = match choices.is_empty() && !incomplete {
-            true => self.would_fit(findings)?,
+            true => self.would_fit(findings).unwrap_or_else(|error| {
+                gathered.notes.push(Note::StoppedBy { reason: error.to_string() });
+                Vec::new()
+            }),
             false => Vec::new(),
         };
         let rungs = solve::compared(findings, &self.settings, &self.goal);
@@ -140,15 +144,17 @@ impl Planner<'_> {
     /// The campaign on the real card's virtual twin, then the card itself.
     fn search_and_verify(&self, record: Option<Record>) -> Result<Gathered, Error> {
         let mut progress = Progress::new(self.settings.len());
-        let twin = match self.twin() {
-            Ok(twin) => twin,
+        let on_twin =
+            twin(self.gpu, self.catalog).and_then(|twin| self.search(&twin, None, &mut progress));
+        let mut gathered = match on_twin {
+            Ok(gathered) => gathered,
+            // Also where the twin's workers do not run: the card may still be measured by itself.
             Err(error) => {
                 let mut gathered = self.search(self.gpu, record, &mut progress)?;
                 gathered.notes.push(Note::NoTwin { reason: error.to_string() });
                 return Ok(gathered);
             }
         };
-        let mut gathered = self.search(&twin, None, &mut progress)?;
         // What one should know of the twin's context and processes does not concern the card.
         gathered.notes.retain(|note| {
             !matches!(note, Note::ContextOfProfile { .. } | Note::OthersGrew { .. })
@@ -179,10 +185,6 @@ impl Planner<'_> {
         }
         gathered.hello = prober.hello().cloned().or(gathered.hello);
         Ok(gathered)
-    }
-
-    fn twin(&self) -> Result<Gpu, Error> {
-        twin(self.gpu, self.catalog)
     }
 
     /// Changes with which one sample fits, tried on a virtual GPU.

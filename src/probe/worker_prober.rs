@@ -184,6 +184,10 @@ impl<'a> WorkerProber<'a> {
             let grew = sight.others_peak.saturating_sub(sight.others_least);
             self.others_grew = self.others_grew.max(grew);
         }
+        if sight.readings == 0 && matches!(outcome, Outcome::Ran(_)) {
+            let message = "NVML gave no reading of the GPU's memory".to_owned();
+            return Outcome::Failed { message };
+        }
         if let Outcome::Ran(ran) = &mut outcome {
             let memory = &mut ran.memory;
             memory.context = sight.process.saturating_sub(reserved);

@@ -147,10 +147,10 @@ mod tests {
         let findings = findings(
             kind,
             &[
-                (Fp32, None, 8, 900, 1.0),
+                (Fp32, None, 8, 900, 4.0),
                 (Fp32, Full, 64, 950, 4.0),
-                (Fp16, None, 16, 800, 1.0),
-                (Bf16, None, 16, 820, 1.0),
+                (Fp16, None, 16, 800, 2.0),
+                (Bf16, None, 16, 820, 2.0),
                 (Bf16, Full, 64, 700, 2.0),
             ],
         );

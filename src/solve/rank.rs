@@ -6,14 +6,14 @@ use crate::workload::Checkpointing;
 /// Puts the best choice first. `mixed_pays` tells whether the GPU computes faster in 16 bits.
 pub(super) fn sort(choices: &mut [Choice], objective: Objective, mixed_pays: bool) {
     match objective {
-        // Hundredths of a sample a second are below what a few steps can tell apart.
+        // A percent is below what a few steps can tell apart.
         Objective::Throughput
             if choices.iter().all(|choice| choice.samples_per_second.is_some()) =>
         {
             choices.sort_by_key(|choice| {
                 let speed = choice.samples_per_second.unwrap_or_default();
                 (
-                    Reverse((speed * 100.0) as u64),
+                    Reverse((speed.ln() * 100.0).round() as i64),
                     recomputation(choice.checkpointing),
                     choice.precision,
                     choice.memory.device_peak,

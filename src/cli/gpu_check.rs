@@ -10,7 +10,7 @@ use crate::comparison::{
 };
 use crate::device::{Gpu, RealGpu};
 use crate::error::{Error, ErrorKind, ExitStatus};
-use crate::measurement::{Evidence, EvidenceKind, Measurement, Outcome, Point};
+use crate::measurement::{Evidence, EvidenceKind, Measurement, Outcome, Point, Verdict};
 use crate::plan::Versions;
 use crate::probe::protocol::Hello;
 use crate::probe::{Interrupt, Launch, Prober as _, WorkerProber};
@@ -178,13 +178,10 @@ fn compare(
     card: &Gpu,
 ) -> Result<Compared, Error> {
     let measured = on_twin.probe(workload, point)?;
-    let fits = match &measured.outcome {
-        Outcome::Ran(ran) => ran.memory.device_peak <= card.budget().budget,
-        Outcome::OutOfMemory { .. } => false,
-        Outcome::Failed { .. } => true,
-    };
+    let verdict = measured.verdict(card.budget().budget);
     let twin = side(measured, on_twin);
-    if !fits {
+    // What is tight depends on how much is free to the byte, in which card and twin differ.
+    if matches!(verdict, Verdict::TooLarge | Verdict::Tight) {
         return Ok(Compared::new(workload.clone(), point, twin, None));
     }
     let measured = match on_card.probe(workload, point) {

@@ -110,7 +110,7 @@ pub enum Skipped {
         /// The precision.
         precision: Precision,
     },
-    /// It does not fit the twin.
+    /// It does not fit the twin, or only by flushing the allocator's cache.
     DoesNotFit,
 }
 

@@ -93,7 +93,12 @@ const ROWS: &[Row] = &[
         256,
         Adamw,
         Fused,
-        &[(Fp32, Plain, 1, 1, false), (Bf16, Plain, 1, 1, false), (Fp16, Plain, 2, 2, false)],
+        &[
+            (Fp32, Plain, 1, 1, false),
+            (Bf16, Plain, 1, 1, false),
+            (Bf16, Full, 4, 1, false),
+            (Fp16, Plain, 2, 2, false),
+        ],
     ),
     (
         "gpt2-small",
@@ -113,6 +118,13 @@ const ROWS: &[Row] = &[
             (Bf16, Plain, 16, 2, false),
             (Bf16, Plain, 64, 1, false),
         ],
+    ),
+    (
+        "smollm-135m",
+        256,
+        Adamw,
+        Fused,
+        &[(Bf16, Full, 1, 1, false), (Fp32, Plain, 1, 1, false), (Bf16, Every(3), 2, 2, false)],
     ),
     (
         "smollm-135m",

@@ -35,8 +35,8 @@ bench: ## measure vramfit beside other ways to learn the same (writes docs/bench
 	@$(CARGO) build $(PROFILE) --workspace --quiet
 	@scripts/bench.sh
 
-gpu-check: build ## compare a real GPU with its virtual twin (writes a JSON of measurements)
-	@target/release/vramfit gpu-check --output gpu-check.json
+gpu-check: build ## compare a real GPU with its virtual twin (results in gpu-check-results/)
+	@scripts/gpu-check.sh
 
 clean: ## remove what was built (not the Python environment)
 	$(CARGO) clean

@@ -19,7 +19,7 @@ use crate::measurement::EvidenceKind;
 use crate::profile::gpu::ComputeCapability;
 
 pub use budget::Budget;
-pub use real_gpu::{RealGpu, RealGpus};
+pub use real_gpu::{BoardMemory, RealGpu, RealGpus};
 pub use run_reports::{RunReports, read_run_reports};
 pub use sampler::{Sampler, Sight};
 pub use twin::twin_profile;

@@ -14,14 +14,14 @@ PRECISIONS = {
 
 
 def render(results):
-    parts = [HEAD, machine(results["machine"]), plans(results["plans"])]
+    parts = [HEAD, summary(results), machine(results["machine"]), plans(results["plans"])]
     if "points" in results:
         parts.append(points(results["points"]))
     if "steps" in results:
         parts.append(steps(results["steps"]))
     if "share" in results:
         parts.append(share(results["share"]))
-    return "\n".join(parts)
+    return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 HEAD = """\
@@ -35,8 +35,28 @@ say more than the seconds. How true the memory is that vramfit states is another
 """
 
 
+def summary(results):
+    lines = []
+    for it in results["plans"]:
+        lines.append(f"A whole plan for {it['model']} takes {it['median_seconds']:.1f} s.")
+    for case in results.get("points", []):
+        methods = case["methods"]
+        lines.append(
+            f"To learn the peak of {workload(case)}, PyTorch's MemTracker on fake tensors takes "
+            f"{times(methods['fake-cuda'], methods['virtual'])} the time of the same program on the "
+            f"virtual GPU, and {times(methods['fake-cuda'], methods['worker'])} that of vramfit's worker."
+        )
+    added = [added_share(it) for it in results.get("share") or []]
+    if added:
+        lines.append(
+            f"The virtual GPU adds {percent(min(added))} to {percent(max(added))} to PyTorch's own CPU "
+            "time in a training step (goal: 10 % at most)."
+        )
+    return "".join(f"- {line}\n" for line in lines)
+
+
 def machine(it):
-    text = "\n" + table(
+    text = table(
         ["what", "value"],
         [
             ["date", it["date"]],
@@ -176,15 +196,19 @@ def share(results):
         return SHARE + "\nNot measured: `perf` is not installed or not allowed here.\n"
     rows = []
     for it in results:
-        inside = it["own_share"] + it["below_share"]
         entries = ", ".join(f"`{name}` {percent(part)}" for name, part in it["entry_points"][:3])
         rows.append([
             "worker" if it["who"] == "worker" else "Python", workload(it), f"{it['samples']:,}",
             percent(it["own_share"]), percent(it["below_share"]),
-            f"**{percent(inside / (1 - inside))}**", entries,
+            f"**{percent(added_share(it))}**", entries,
         ])
     header = ["program", "workload", "samples", "own", "below", "added", "most in"]
     return SHARE + "\n" + table(header, rows, "llrrrrl")
+
+
+def added_share(it):
+    inside = it["own_share"] + it["below_share"]
+    return inside / (1 - inside)
 
 
 def workload(case):

@@ -86,7 +86,7 @@ pub(super) fn choose(
     }
 }
 
-/// The virtual GPU of that name, also where there is a real one; `auto` is the default card.
+/// `count` virtual GPUs of that name, also where there is a real one; `auto` is the default card.
 ///
 /// # Errors
 /// As [`Catalog::gpu`] and [`Chosen::open`].
@@ -94,9 +94,10 @@ pub(super) fn open_virtual(
     name: &str,
     catalog: &Catalog,
     setup: Setup,
+    count: u32,
 ) -> Result<VirtualGpu, Error> {
     let name = if name == "auto" { DEFAULT } else { name };
-    VirtualGpu::new(&catalog.gpu(name)?, setup)
+    VirtualGpu::several(&catalog.gpu(name)?, setup, count)
 }
 
 /// The card of this machine that is meant; `auto` is the first.

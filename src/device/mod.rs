@@ -4,6 +4,7 @@
 mod budget;
 mod limits;
 mod nvml;
+mod python;
 mod real_gpu;
 mod run_reports;
 mod sampler;
@@ -19,6 +20,7 @@ use crate::measurement::EvidenceKind;
 use crate::profile::gpu::ComputeCapability;
 
 pub use budget::Budget;
+pub use python::PythonSetup;
 pub use real_gpu::{BoardMemory, RealGpu, RealGpus};
 pub use run_reports::{RunReports, read_run_reports};
 pub use sampler::{Sampler, Sight};

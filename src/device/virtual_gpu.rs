@@ -13,6 +13,7 @@ use super::Budget;
 use super::budget::default_margin;
 use super::limits::{Limits, REGISTERS};
 use super::nvml::open;
+use super::python::{self, PythonSetup};
 use crate::error::{Error, ErrorKind};
 use crate::profile::gpu::GpuProfile;
 use crate::units::{Bytes, Share};
@@ -42,11 +43,11 @@ pub struct Setup {
     pub margin: Option<Share>,
 }
 
-/// A virtual GPU in a private folder of its own, gone when this is dropped.
+/// A virtual GPU, or several of one kind, in a private folder of its own, gone when this is dropped.
 pub struct VirtualGpu {
     profile: GpuProfile,
     budget: Budget,
-    device: Device,
+    devices: Vec<Device>,
     library: PathBuf,
     nvml: Arc<Nvml>,
     // Last, so that the library is closed before its file goes.
@@ -60,8 +61,15 @@ impl VirtualGpu {
     /// When nothing is left to plan with, the library of the virtual GPU is not there, or the folder
     /// cannot be written.
     pub fn new(profile: &GpuProfile, setup: Setup) -> Result<Self, Error> {
-        let budget = budget(profile, setup)?;
-        Self::with_budget(profile, budget)
+        Self::several(profile, setup, 1)
+    }
+
+    /// Lays out the folder of `count` cards of this profile in one machine.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn several(profile: &GpuProfile, setup: Setup, count: u32) -> Result<Self, Error> {
+        Self::lay_out(profile, budget(profile, setup)?, count)
     }
 
     /// Like [`Self::new`] with a budget that is known already: the twin of a real card.
@@ -69,9 +77,14 @@ impl VirtualGpu {
     /// # Errors
     /// When the library of the virtual GPU is not there, or the folder cannot be written.
     pub fn with_budget(profile: &GpuProfile, budget: Budget) -> Result<Self, Error> {
+        Self::lay_out(profile, budget, 1)
+    }
+
+    fn lay_out(profile: &GpuProfile, budget: Budget, count: u32) -> Result<Self, Error> {
         let library = library()?;
-        let device = describe(profile, &budget);
-        let folder = lay_out(&library, &device)
+        let devices: Vec<_> =
+            (0..count.max(1)).map(|index| describe(profile, &budget, index)).collect();
+        let folder = lay_out(&library, &devices)
             .map_err(|source| Error::new(ErrorKind::VirtualGpuFolder { source }))?;
         // The dynamic linker knows libraries by inode: through the links, the second virtual GPU
         // that this process opened would be the first one again. A copy is a library of its own,
@@ -79,7 +92,14 @@ impl VirtualGpu {
         let own = folder.path().join(OWN_NVML);
         let nvml = open(Some(own.as_os_str()))
             .or_else(|_| open(Some(folder.path().join(folder::LIBRARIES[2]).as_os_str())))?;
-        Ok(Self { profile: profile.clone(), budget, device, library, nvml: Arc::new(nvml), folder })
+        Ok(Self {
+            profile: profile.clone(),
+            budget,
+            devices,
+            library,
+            nvml: Arc::new(nvml),
+            folder,
+        })
     }
 
     /// The profile it was made from.
@@ -94,14 +114,19 @@ impl VirtualGpu {
 
     /// Product name; ends in [`VIRTUAL_SUFFIX`].
     pub fn product(&self) -> &str {
-        &self.device.name
+        &self.devices[0].name
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.devices.len()
     }
 
     pub(super) fn uuid(&self) -> &str {
-        &self.device.uuid
+        &self.devices[0].uuid
     }
 
-    /// What may be used of it.
+    /// What may be used of it, or of each.
     pub fn budget(&self) -> Budget {
         self.budget
     }
@@ -122,10 +147,20 @@ impl VirtualGpu {
             ("TRITON_CACHE_DIR", folder.join("triton").into_os_string()),
             ("TORCHINDUCTOR_CACHE_DIR", folder.join("inductor").into_os_string()),
             ("CUDA_CACHE_PATH", folder.join("cuda").into_os_string()),
-            ("CUDA_VISIBLE_DEVICES", OsString::from("0")),
+            ("CUDA_VISIBLE_DEVICES", OsString::from(self.ordinals())),
             ("PYTHONHASHSEED", OsString::from("0")),
         ];
         pairs.into_iter().map(|(name, value)| (OsString::from(name), value)).collect()
+    }
+
+    /// Further variables for a child that may be Python, or start it: small tensors are really
+    /// computed there, and lines of the program are known to the report.
+    pub fn python_environment(&self, setup: PythonSetup) -> Vec<(OsString, OsString)> {
+        python::environment(self.folder.path(), setup)
+    }
+
+    fn ordinals(&self) -> String {
+        (0..self.count()).map(|ordinal| ordinal.to_string()).collect::<Vec<_>>().join(",")
     }
 }
 
@@ -172,24 +207,25 @@ pub(crate) fn beside_executable(name: &str) -> PathBuf {
     }
 }
 
-fn lay_out(library: &Path, device: &Device) -> io::Result<TempDir> {
+fn lay_out(library: &Path, devices: &[Device]) -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("vramfit-").tempdir()?;
     let description = Description {
         schema: SCHEMA,
         driver_version: DRIVER_VERSION.to_owned(),
         cuda_version: CUDA_VERSION,
-        devices: vec![device.clone()],
+        devices: devices.to_vec(),
     };
     fs::write(folder.path().join(folder::DESCRIPTION), serde_json::to_vec_pretty(&description)?)?;
     for name in folder::LIBRARIES {
         std::os::unix::fs::symlink(library, folder.path().join(name))?;
     }
     fs::copy(library, folder.path().join(OWN_NVML))?;
+    python::lay_out(folder.path())?;
     Ok(folder)
 }
 
-/// The device such that CUDA's free memory, before a context is made, equals the budget.
-fn describe(profile: &GpuProfile, budget: &Budget) -> Device {
+/// Device `index`, such that CUDA's free memory, before a context is made, equals the budget.
+fn describe(profile: &GpuProfile, budget: &Budget, index: u32) -> Device {
     let capability = profile.compute_capability.value;
     let limits = Limits::of(capability);
     Device {
@@ -197,7 +233,7 @@ fn describe(profile: &GpuProfile, budget: &Budget) -> Device {
             Some(_) => profile.product.clone(),
             None => format!("{}{VIRTUAL_SUFFIX}", profile.product),
         },
-        uuid: uuid(&profile.name),
+        uuid: uuid(&profile.name, index),
         total_memory_bytes: budget.total.get(),
         usable_memory_bytes: budget.usable.get(),
         held_memory_bytes: (budget.usable - budget.budget).get(),
@@ -219,13 +255,16 @@ fn describe(profile: &GpuProfile, budget: &Budget) -> Device {
     }
 }
 
-/// The same for the same profile on every machine: the 128-bit FNV-1a hash of its name, marked as
-/// version 8 (RFC 9562: free form).
-fn uuid(name: &str) -> String {
+/// The same for the same profile on every machine: the 128-bit FNV-1a hash of its name, and of its
+/// index if it is not the first, marked as version 8 (RFC 9562: free form).
+fn uuid(name: &str, index: u32) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    let hash =
-        name.bytes().fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    let further = if index == 0 { String::new() } else { format!("#{index}") };
+    let hash = name
+        .bytes()
+        .chain(further.bytes())
+        .fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
     let marked = hash & !(0xf << 76) & !(0x3 << 62) | 0x8 << 76 | 0x2 << 62;
     let hex = format!("{marked:032x}");
     format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
@@ -265,7 +304,7 @@ pub(super) mod tests {
     fn free_memory_of_the_described_device_is_the_budget() {
         let setup = Setup { reserve: Bytes::mib(600), ..Setup::default() };
         let budget = budget(&profile(), setup).unwrap();
-        let device = describe(&profile(), &budget);
+        let device = describe(&profile(), &budget, 0);
         assert_eq!(
             device.usable_memory_bytes - device.held_memory_bytes,
             budget.budget.get(),
@@ -285,9 +324,10 @@ pub(super) mod tests {
 
     #[test]
     fn uuids_are_well_formed_and_stable() {
-        assert_eq!(uuid("rtx-3050-laptop-4gb"), uuid("rtx-3050-laptop-4gb"));
-        assert_ne!(uuid("rtx-3050-laptop-4gb"), uuid("rtx-3050-laptop-6gb"));
-        let uuid = uuid("t4");
+        assert_eq!(uuid("rtx-3050-laptop-4gb", 1), uuid("rtx-3050-laptop-4gb", 1));
+        assert_ne!(uuid("rtx-3050-laptop-4gb", 0), uuid("rtx-3050-laptop-6gb", 0));
+        assert_ne!(uuid("t4", 0), uuid("t4", 1));
+        let uuid = uuid("t4", 0);
         let lengths: Vec<_> = uuid.split('-').map(str::len).collect();
         assert_eq!(lengths, [3, 8, 4, 4, 4, 12], "{uuid}");
         assert_eq!(&uuid[18..19], "8", "{uuid}");

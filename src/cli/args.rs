@@ -283,9 +283,9 @@ pub(super) struct DeviceArgs {
     #[arg(long, value_name = "SIZE", value_parser = values::memory)]
     pub(super) vram: Option<Bytes>,
 
-    /// Memory that a desktop or another program needs, e.g. 600MiB
-    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = values::size)]
-    pub(super) reserve: Bytes,
+    /// Memory that a desktop or another program needs, e.g. 600MiB [default: 0]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub(super) reserve: Option<Bytes>,
 
     /// Memory to hold back against surprises, e.g. 5% or 200MiB
     /// [default: 5 %, at least 200 MiB; without a display 3 %, at least 128 MiB]

@@ -13,7 +13,7 @@ const DEFAULT: &str = "rtx-3050-laptop-4gb";
 
 /// What the flags say of the GPU's memory.
 pub(super) fn setup(args: &DeviceArgs) -> Setup {
-    Setup { vram: args.vram, reserve: args.reserve, margin: args.margin }
+    Setup { vram: args.vram, reserve: args.reserve.unwrap_or_default(), margin: args.margin }
 }
 
 /// A GPU that is meant; a virtual one is not laid out yet.

@@ -1,19 +1,16 @@
 //! `vramfit run`.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Instant;
 
 use super::args::{RunArgs, UnknownSizes};
-use super::choose_gpu;
 use super::output::Output;
+use super::{choose_gpu, waiting};
+use crate::destination::Destination;
 use crate::device::{PythonSetup, VirtualGpu, read_run_reports};
 use crate::error::{Error, ErrorKind};
-use crate::probe::Interrupt;
 use crate::profile::Catalog;
 use crate::report::{RUN_SCHEMA, RunDocument, run_summary};
 
@@ -21,8 +18,7 @@ pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<
     let setup = choose_gpu::setup(&args.device);
     let count = args.gpus.or_else(|| ranks(&args.command)).unwrap_or(1);
     let gpu = choose_gpu::open_virtual(&args.device.gpu, catalog, setup, count)?;
-    // The terminal sends Ctrl-C to the command as well; this program waits for how it takes it.
-    let _waiting = Interrupt::install();
+    let report = args.report.as_deref().map(Destination::open).transpose()?;
     let begun = Instant::now();
     let status = start(args, &gpu)?;
     let seen = read_run_reports(gpu.folder());
@@ -40,8 +36,9 @@ pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<
     for line in run_summary(&document, &seen, args.timeline) {
         output.say(&format!("vramfit: {line}"));
     }
-    if let Some(path) = &args.report {
-        write(&document, path)?;
+    // Whoever runs this in place of the command goes by the command's status, whatever else fails.
+    if let Some(Err(error)) = report.map(|file| output.json_to(&document, &file)) {
+        output.error(&error);
     }
     Ok(exit_code(status))
 }
@@ -57,7 +54,7 @@ fn start(args: &RunArgs, gpu: &VirtualGpu) -> Result<ExitStatus, Error> {
     };
     let mut command = Command::new(program);
     command.args(arguments).envs(gpu.environment()).envs(gpu.python_environment(python));
-    command.status().map_err(|source| {
+    waiting::status(&mut command).map_err(|source| {
         let program = program.to_string_lossy().into_owned();
         ErrorKind::ProgramStart { program, source }.into()
     })
@@ -71,13 +68,6 @@ fn ranks(command: &[OsString]) -> Option<u32> {
         let is_count = matches!(flag.replace('_', "-").as_str(), "--nproc-per-node");
         is_count.then(|| value.parse().ok().filter(|count| *count > 0))?
     })
-}
-
-fn write(document: &RunDocument<'_>, path: &Path) -> Result<(), Error> {
-    serde_json::to_string_pretty(document)
-        .map_err(io::Error::from)
-        .and_then(|text| fs::write(path, text + "\n"))
-        .map_err(|source| ErrorKind::Unwritable { path: path.to_path_buf(), source }.into())
 }
 
 /// The command's own status; of one that ended by a signal, 128 and the signal, as shells do.

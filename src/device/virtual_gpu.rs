@@ -2,8 +2,9 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nvml_wrapper::Nvml;
 use tempfile::TempDir;
@@ -48,10 +49,24 @@ pub struct VirtualGpu {
     profile: GpuProfile,
     budget: Budget,
     devices: Vec<Device>,
-    library: PathBuf,
     nvml: Arc<Nvml>,
     // Last, so that the library is closed before its file goes.
     folder: TempDir,
+}
+
+/// Folders of this process, those that are gone among them, for an end without unwinding.
+static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes the folders of all virtual GPUs of this process, which is about to end at once.
+pub fn remove_folders() {
+    for folder in folders().drain(..) {
+        // Whoever is being unwound may have removed it already.
+        let _ = fs::remove_dir_all(folder);
+    }
+}
+
+fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
+    FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl VirtualGpu {
@@ -86,20 +101,18 @@ impl VirtualGpu {
             (0..count.max(1)).map(|index| describe(profile, &budget, index)).collect();
         let folder = lay_out(&library, &devices)
             .map_err(|source| Error::new(ErrorKind::VirtualGpuFolder { source }))?;
+        // The dynamic linker takes each of these for the end of a path.
+        if folder.path().as_os_str().as_bytes().iter().any(|byte| b" :;\t\n$".contains(byte)) {
+            return Err(ErrorKind::TemporaryFolder { path: env::temp_dir() }.into());
+        }
         // The dynamic linker knows libraries by inode: through the links, the second virtual GPU
         // that this process opened would be the first one again. A copy is a library of its own,
         // except on a file system that lets nothing be executed, where the link still serves.
         let own = folder.path().join(OWN_NVML);
+        folders().push(folder.path().to_owned());
         let nvml = open(Some(own.as_os_str()))
             .or_else(|_| open(Some(folder.path().join(folder::LIBRARIES[2]).as_os_str())))?;
-        Ok(Self {
-            profile: profile.clone(),
-            budget,
-            devices,
-            library,
-            nvml: Arc::new(nvml),
-            folder,
-        })
+        Ok(Self { profile: profile.clone(), budget, devices, nvml: Arc::new(nvml), folder })
     }
 
     /// The profile it was made from.
@@ -141,7 +154,8 @@ impl VirtualGpu {
         let folder = self.folder.path();
         let pairs = [
             (folder::VARIABLE, folder.as_os_str().to_owned()),
-            ("LD_PRELOAD", prepend(self.library.as_os_str(), "LD_PRELOAD")),
+            // By its link here: `LD_PRELOAD` is a list, and cannot hold a path with a space in it.
+            ("LD_PRELOAD", prepend(folder.join(LIBRARY).as_os_str(), "LD_PRELOAD")),
             ("LD_LIBRARY_PATH", prepend(folder.as_os_str(), "LD_LIBRARY_PATH")),
             ("TRITON_LIBCUDA_PATH", folder.as_os_str().to_owned()),
             ("TRITON_CACHE_DIR", folder.join("triton").into_os_string()),
@@ -186,14 +200,23 @@ fn budget(profile: &GpuProfile, setup: Setup) -> Result<Budget, Error> {
 
 /// The library beside the executable, or the one that [`LIBRARY_VARIABLE`] names.
 fn library() -> Result<PathBuf, Error> {
-    let path = match env::var_os(LIBRARY_VARIABLE) {
+    let named = env::var_os(LIBRARY_VARIABLE);
+    let path = match &named {
         Some(path) => PathBuf::from(path),
         None => beside_executable(LIBRARY),
     };
-    match path.canonicalize() {
-        Ok(path) => Ok(path),
-        Err(_) => Err(ErrorKind::VirtualGpuMissing { path }.into()),
+    let Ok(path) = path.canonicalize() else {
+        return Err(ErrorKind::VirtualGpuMissing { path }.into());
+    };
+    // It would be taken for a broken driver.
+    let is_ours = |text: Vec<u8>| {
+        let sign = folder::VARIABLE.as_bytes();
+        text.windows(sign.len()).any(|window| window == sign)
+    };
+    if named.is_some() && !(path.is_file() && fs::read(&path).is_ok_and(is_ours)) {
+        return Err(ErrorKind::NotTheVirtualGpu { path }.into());
     }
+    Ok(path)
 }
 
 /// Where a file lies that is built together with this program.
@@ -216,7 +239,7 @@ fn lay_out(library: &Path, devices: &[Device]) -> io::Result<TempDir> {
         devices: devices.to_vec(),
     };
     fs::write(folder.path().join(folder::DESCRIPTION), serde_json::to_vec_pretty(&description)?)?;
-    for name in folder::LIBRARIES {
+    for name in folder::LIBRARIES.into_iter().chain([LIBRARY]) {
         std::os::unix::fs::symlink(library, folder.path().join(name))?;
     }
     fs::copy(library, folder.path().join(OWN_NVML))?;

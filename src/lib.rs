@@ -13,6 +13,7 @@
 //! the `use` lines and holds it.
 #![forbid(unsafe_code)]
 
+pub mod destination;
 pub mod error;
 pub mod units;
 

@@ -1,8 +1,8 @@
 //! From a question to a plan: search, solve, and say what one should know.
 
 use super::choose_gpu::Chosen;
-use super::inputs;
 use super::progress::Progress;
+use super::{allocator, inputs};
 use crate::device::{
     Gpu, RealGpu, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile,
 };
@@ -54,23 +54,22 @@ impl Planner<'_> {
     pub(super) fn plan(&self, record: Option<Record>) -> Result<Plan, Error> {
         let mut gathered = match self.gpu {
             Gpu::Virtual(_) => {
-                self.search(self.gpu, record, &mut Progress::new(self.settings.len()))?
+                let mut progress = Progress::new(self.settings.len());
+                self.search(self.gpu, record.clone(), &mut progress)?
             }
-            Gpu::Real(_) => self.search_and_verify(record)?,
+            Gpu::Real(_) => self.search_and_verify(record.clone())?,
         };
         let findings = &gathered.findings;
         let budget = self.gpu.budget();
         let pays = self.gpu.has_tensor_cores();
         let choices = solve::choices(findings, &self.goal, budget.budget, self.objective, pays);
         let incomplete = findings.interrupted || findings.stopped_by.is_some();
-        // That nothing fits is known by now, whatever becomes of the search for changes.
-        let would_fit = match choices.is_empty() && !incomplete {
-            true => self.would_fit(findings).unwrap_or_else(|error| {
-                gathered.notes.push(Note::StoppedBy { reason: error.to_string() });
-                Vec::new()
-            }),
-            false => Vec::new(),
-        };
+        let mut would_fit = Vec::new();
+        let mut untried = None;
+        if choices.is_empty() && !incomplete {
+            // That nothing fits is known; a failure from here on must not lose it.
+            untried = self.would_fit(findings, record, &mut would_fit).err();
+        }
         let rungs = solve::compared(findings, &self.settings, &self.goal);
         let ladder = solve::ladder(findings, &rungs, &self.goal);
         let mut choices = choices.into_iter();
@@ -88,10 +87,12 @@ impl Planner<'_> {
             would_fit,
             measurements: Vec::new(),
             notes: Vec::new(),
-            incomplete,
+            incomplete: incomplete || untried.is_some(),
         };
         plan.notes = self.notes(&plan, &gathered);
+        plan.notes.extend(untried.map(|error| Note::ChangesUntried { reason: error.to_string() }));
         plan.notes.append(&mut gathered.notes);
+        plan.notes.extend(allocator::notes());
         plan.measurements = gathered.findings.measurements;
         Ok(plan)
     }
@@ -188,15 +189,20 @@ impl Planner<'_> {
     }
 
     /// Changes with which one sample fits, tried on a virtual GPU.
-    fn would_fit(&self, findings: &Findings) -> Result<Vec<Change>, Error> {
+    fn would_fit(
+        &self,
+        findings: &Findings,
+        record: Option<Record>,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), Error> {
         // The setting that asks for least is the nearest to fitting.
-        let Some(setting) = self.settings.last() else { return Ok(Vec::new()) };
+        let Some(setting) = self.settings.last() else { return Ok(()) };
         let unknown = |known: &Outcome| matches!(known, Outcome::Failed { .. });
         if findings.measurements.iter().all(|known| unknown(&known.outcome)) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let point = Point::to_probe(*setting, 1, &self.goal);
-        remedies(self, &self.workload, point)
+        remedies(self, point, record, changes)
     }
 
     fn notes(&self, plan: &Plan, gathered: &Gathered) -> Vec<Note> {
@@ -277,15 +283,17 @@ pub(super) fn profile_of(card: &RealGpu, catalog: &Catalog) -> Result<Option<Gpu
 }
 
 /// Changes with which a point that does not fit would, tried on the virtual GPU or twin: first on
-/// the same card, then a larger one.
+/// the same card, then a larger one. What was found before a failure is in `changes`.
 ///
 /// # Errors
 /// As [`Prober::probe`].
 pub(super) fn remedies(
     planner: &Planner<'_>,
-    workload: &Workload,
     point: Point,
-) -> Result<Vec<Change>, Error> {
+    record: Option<Record>,
+    changes: &mut Vec<Change>,
+) -> Result<(), Error> {
+    let workload = &planner.workload;
     let capability = planner.gpu.compute_capability();
     let mixed: Vec<_> = [Precision::Bf16, Precision::Fp16]
         .into_iter()
@@ -295,18 +303,18 @@ pub(super) fn remedies(
     let budget = planner.gpu.budget().budget;
     let search = Remedies { workload, point, mixed: &mixed, budget };
     let twin = twin(planner.gpu, planner.catalog)?;
-    let mut prober = WorkerProber::new(&twin, planner.launch.clone());
-    let mut changes = search.on_this_card(&mut prober, MOST_CHANGES)?;
+    let mut prober = WorkerProber::new(&twin, planner.launch.clone()).recorded(record.clone());
+    changes.extend(search.on_this_card(&mut prober, MOST_CHANGES)?);
     drop(prober);
     let cards = larger_cards(planner)?;
     let setup = Setup { vram: None, ..planner.setup };
     let another = search.on_another_card(&cards, &mut |card| {
         let gpu = Gpu::Virtual(Box::new(VirtualGpu::new(card, setup)?));
-        let mut prober = WorkerProber::new(&gpu, planner.launch.clone());
+        let mut prober = WorkerProber::new(&gpu, planner.launch.clone()).recorded(record.clone());
         Ok(prober.probe(workload, point)?.verdict(gpu.budget().budget) == Verdict::Fits)
     })?;
     changes.extend(another);
-    Ok(changes)
+    Ok(())
 }
 
 /// Cards with more memory that have the precisions of this one, one of each size, ascending.

@@ -4,6 +4,7 @@
 mod budget;
 mod limits;
 mod nvml;
+mod python;
 mod real_gpu;
 mod run_reports;
 mod sampler;
@@ -19,12 +20,13 @@ use crate::measurement::EvidenceKind;
 use crate::profile::gpu::ComputeCapability;
 
 pub use budget::Budget;
+pub use python::PythonSetup;
 pub use real_gpu::{BoardMemory, RealGpu, RealGpus};
 pub use run_reports::{RunReports, read_run_reports};
 pub use sampler::{Sampler, Sight};
 pub use twin::twin_profile;
 pub(crate) use virtual_gpu::beside_executable;
-pub use virtual_gpu::{Setup, VIRTUAL_SUFFIX, VirtualGpu};
+pub use virtual_gpu::{Setup, VIRTUAL_SUFFIX, VirtualGpu, remove_folders};
 
 /// A GPU to plan for.
 pub enum Gpu {

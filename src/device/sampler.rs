@@ -7,6 +7,7 @@ use nvml_wrapper::Nvml;
 use serde::{Deserialize, Serialize};
 
 use super::real_gpu::process_bytes;
+use crate::error::{Error, ErrorKind};
 use crate::units::Bytes;
 
 /// Between two readings: 250 a second, with room left for the reading itself to take a while.
@@ -57,10 +58,13 @@ impl Sampler {
     }
 
     /// Starts to watch process `pid` on the GPU with this UUID.
-    pub fn start(nvml: Arc<Nvml>, uuid: String, pid: u32, baseline: u64) -> Self {
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(nvml: Arc<Nvml>, uuid: String, pid: u32, baseline: u64) -> Result<Self, Error> {
         let shared =
             Arc::new(Shared { sight: Mutex::new(Sight::default()), ended: AtomicBool::new(false) });
-        let thread = thread::spawn({
+        let watch = {
             let (nvml, uuid, shared) = (Arc::clone(&nvml), uuid.clone(), Arc::clone(&shared));
             move || {
                 while !shared.ended.load(Ordering::Relaxed) {
@@ -69,8 +73,12 @@ impl Sampler {
                     thread::sleep(INTERVAL.saturating_sub(begun.elapsed()));
                 }
             }
-        });
-        Self { nvml, uuid, pid, baseline, shared, thread: Some(thread) }
+        };
+        let thread = thread::Builder::new()
+            .name("sampler".to_owned())
+            .spawn(watch)
+            .map_err(|source| ErrorKind::NoThread { source })?;
+        Ok(Self { nvml, uuid, pid, baseline, shared, thread: Some(thread) })
     }
 
     /// Forgets the peaks.

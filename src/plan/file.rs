@@ -3,20 +3,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::check::contradiction;
 use super::{PLAN_VERSION, Plan};
 use crate::error::{Error, ErrorKind};
-use crate::workload::Goal;
-
-/// Writes a plan as indented JSON.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write(plan: &Plan, path: &Path) -> Result<(), Error> {
-    serde_json::to_string_pretty(plan)
-        .map_err(std::io::Error::from)
-        .and_then(|text| fs::write(path, text + "\n"))
-        .map_err(|source| ErrorKind::Unwritable { path: path.to_path_buf(), source }.into())
-}
 
 /// Reads a plan.
 ///
@@ -39,20 +28,9 @@ pub fn read(path: &Path) -> Result<Plan, Error> {
     if found != u64::from(PLAN_VERSION) {
         return Err(ErrorKind::PlanVersion { path: path(), found, expected: PLAN_VERSION }.into());
     }
-    let plan: Plan = serde_json::from_str(&text).map_err(broken)?;
+    let plan = serde_json::from_str(&text).map_err(broken)?;
     match contradiction(&plan) {
         None => Ok(plan),
         Some(reason) => Err(ErrorKind::BrokenPlan { path: path(), reason }.into()),
     }
-}
-
-/// What no plan of ours says, and what would be divided by later.
-fn contradiction(plan: &Plan) -> Option<String> {
-    let Goal { target_batch, world_size, .. } = plan.goal;
-    if target_batch == 0 || world_size == 0 || !target_batch.is_multiple_of(world_size) {
-        return Some(format!("a target batch of {target_batch} for {world_size} GPUs"));
-    }
-    let choice = plan.recommendation.as_ref()?;
-    (choice.micro_batch == 0 || choice.micro_batch > plan.goal.per_gpu())
-        .then(|| format!("it recommends a micro-batch of {}", choice.micro_batch))
 }

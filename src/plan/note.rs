@@ -17,6 +17,11 @@ pub enum Note {
         /// Why.
         reason: String,
     },
+    /// Nothing fits, and what would was not found out to the end.
+    ChangesUntried {
+        /// Why.
+        reason: String,
+    },
     /// No step times: kernels do not run on a virtual GPU.
     RankedWithoutTimes,
     /// Batch norm's statistics are of the micro-batch.
@@ -51,6 +56,13 @@ pub enum Note {
         basis: String,
         /// Who says so.
         source: String,
+    },
+    /// A variable of the environment that PyTorch's allocator or cuBLAS goes by.
+    AllocatorVariable {
+        /// Its name.
+        variable: String,
+        /// Its value.
+        value: String,
     },
     /// NVML did not name the worker's process.
     ProcessUnnamed,
@@ -98,6 +110,9 @@ impl fmt::Display for Note {
                 write!(f, "stopped before the end: the plan fits, but a better one may exist")
             }
             Self::StoppedBy { reason } => write!(f, "the search could not go on: {reason}"),
+            Self::ChangesUntried { reason } => {
+                write!(f, "which changes would help was not tried to the end: {reason}")
+            }
             Self::RankedWithoutTimes => write!(
                 f,
                 "ranked without step times, which a virtual GPU cannot measure: in the order of the \
@@ -127,6 +142,9 @@ impl fmt::Display for Note {
                     f,
                     "the CUDA context of {context} is the profile's figure, {basis}: {source}"
                 )
+            }
+            Self::AllocatorVariable { variable, value } => {
+                write!(f, "measured with `{variable}={value}`, and holds only where it is set so")
             }
             Self::ProcessUnnamed => write!(
                 f,

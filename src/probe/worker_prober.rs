@@ -130,7 +130,7 @@ impl<'a> WorkerProber<'a> {
             &self.launch.interrupt,
         )?;
         self.hello = Some(worker.hello().clone());
-        let sampler = Sampler::start(nvml.clone(), uuid.to_owned(), worker.pid(), baseline);
+        let sampler = Sampler::start(nvml.clone(), uuid.to_owned(), worker.pid(), baseline)?;
         let context = sampler.look().process;
         Ok(Running { worker, sampler, context, points: 0 })
     }

@@ -115,7 +115,8 @@ fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
+        // A pipe of that name would be waited for, for ever.
+        if path.extension().is_some_and(|extension| extension == "toml") && path.is_file() {
             files.push(path);
         }
     }

@@ -49,8 +49,11 @@ fn headline(plan: &Plan) -> String {
             steps(choice),
             setting(choice)
         ),
-        (None, _) if plan.incomplete => {
+        (None, _) if !plan.fits_nothing() => {
             format!("Stopped before anything was known of {what} on {}.", plan.device.name)
+        }
+        (None, []) if plan.incomplete => {
+            format!("Not even one sample of {what} fits {}.", plan.device.name)
         }
         (None, []) => format!(
             "Not even one sample of {what} fits {}, and no single change was found that helps.",

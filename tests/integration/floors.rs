@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// From the ground up.
 const FLOORS: &[&[&str]] = &[
-    &["units", "error"],
+    &["units", "error", "destination"],
     &["profile"],
     &["workload"],
     &["measurement", "device"],

@@ -137,3 +137,15 @@ fn a_virtual_gpu_that_is_not_there_is_said_to_be_built_by_make() {
         )
         .status(3);
 }
+
+#[test]
+fn what_a_worker_says_does_nothing_to_the_terminal() {
+    let arguments = ["check", "--micro-batch", "4"];
+    let run = fake(&arguments, &[("FAKE_FAULT", "terminal@4")]).run();
+    assert_eq!(
+        run.stderr,
+        "error: nothing could be measured: the worker was killed by signal 11 at micro-batch 4, \
+         fp32, checkpointing none: \u{fffd}[2J\u{fffd}wiped\n"
+    );
+    assert_eq!(run.status, Some(3));
+}

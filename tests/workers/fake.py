@@ -4,6 +4,7 @@
 FAKE_FIXED, FAKE_SAMPLE, FAKE_CAPACITY: MiB; bf16 and fp16 halve what a sample takes.
 FAKE_CARD, FAKE_CARD_SAMPLE: where `$VRAMFIT_VGPU` is FAKE_CARD, this sample counts, not its twin's.
 FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`.
+`interrupt-fused` interrupts where a fused optimizer step is tried.
 FAKE_PIDS: file to which each worker appends its process id.
 """
 
@@ -43,6 +44,9 @@ def fail(what, request_id=None):
         child = subprocess.Popen(["sleep", "600"])
         note_pid(child.pid)
         time.sleep(600)
+    elif what == "terminal":
+        print("\x1b[2J\u202ewiped", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGSEGV)
     elif what == "refuse":
         say(reply="refused", message="the GPU is on fire")
         sys.exit(3)
@@ -110,6 +114,9 @@ def main():
         if request["request"] == "release":
             say(reply="released")
             continue
+        fused = request["workload"]["optimizer_implementation"] == "fused"
+        if what == "interrupt-fused" and fused:
+            fail("interrupt")
         if where and request["point"]["micro_batch"] == int(where):
             if not once or not os.path.exists("failed-once"):
                 open("failed-once", "w").close()

@@ -9,7 +9,7 @@
 //! runtime/ driver/ cublas cublaslt cudnn/ nvml      what NVIDIA's libraries export
 //!        │      (bodies run under entry::guard)
 //! launch  copy  memory                              what they do
-//! device  processes  activity                       what is known and counted
+//! device  processes  activity  python               what is known, counted and told
 //!        │
 //! report                                            what a process did, as JSON, when it ends
 //! ```
@@ -37,6 +37,7 @@ mod memory;
 mod nvml;
 mod own_library;
 mod processes;
+mod python;
 mod real_library;
 mod report;
 mod runtime;

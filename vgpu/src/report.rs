@@ -6,7 +6,7 @@ use std::path::Path;
 use vramfit_vgpu_schema::{KernelCount, ProcessPeak, Report, SCHEMA, folder};
 
 use crate::device::Machine;
-use crate::{activity, device, entry, kernel, memory, processes, timeline};
+use crate::{activity, device, entry, kernel, memory, processes, python, timeline};
 
 /// Kernels, products and plans listed; the totals count all.
 const MOST_LISTED: usize = 200;
@@ -78,6 +78,7 @@ fn collect(machine: &Machine) -> Option<Report> {
         schema: SCHEMA,
         pid: std::process::id(),
         command: command(),
+        devices: machine.visible().iter().map(|index| *index as u32).collect(),
         device_peak_bytes: held.iter().map(|(device_peak, _)| *device_peak).collect(),
         process_peak: held.into_iter().map(|(_, peak)| peak).collect(),
         timeline: timeline::points(),
@@ -90,6 +91,7 @@ fn collect(machine: &Machine) -> Option<Report> {
         read_backs: activity::read_backs(),
         not_implemented,
         internal_errors,
+        python: python::notes(),
     })
 }
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from .computing import Kernel, Operator, is_capturing, is_small
-from .known import alias, known
+from .host import alias, one_thread
+from .known import known
 from .library import library
 from .notes import notes
 from .places import users_place
@@ -103,12 +105,13 @@ def copy(operator: Operator) -> Kernel:
 def _bring(operator: Operator, target: Tensor, source: Tensor) -> None:
     """What the copy's kernel would have done, where it converts, broadcasts or is large."""
     on_host = alias(target) if target.is_cuda else target.detach()
-    if is_small(source):
-        on_host.copy_(alias(source) if source.is_cuda else source)
-        notes.computed += 1
-    else:
-        on_host.zero_()
-        notes.stand_ins += 1
+    with torch.no_grad(), one_thread():
+        if is_small(source):
+            on_host.copy_(alias(source) if source.is_cuda else source)
+            notes.computed += 1
+        else:
+            on_host.zero_()
+            notes.stand_ins += 1
     if target.is_cuda:
         operator.settle([target], is_small(source) and known.holds(source))
 

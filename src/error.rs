@@ -134,6 +134,14 @@ pub enum ErrorKind {
         /// The version that can be read.
         expected: u32,
     },
+    /// A file that is not to be overwritten.
+    #[error("`{}` is in the way: {reason}", path.display())]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        reason: String,
+    },
     /// No worker to measure with.
     #[error("no worker at `{}`", path.display())]
     WorkerMissing {
@@ -201,6 +209,9 @@ pub enum ErrorKind {
         /// `--margin`.
         margin: Bytes,
     },
+    /// A real GPU is needed.
+    #[error("there is no NVIDIA GPU in this machine")]
+    NoRealGpu,
     /// NVML could not be opened or did not answer.
     #[error("{what}: {reason}")]
     Nvml {
@@ -307,8 +318,13 @@ impl Error {
             | ErrorKind::Unwritable { .. }
             | ErrorKind::BrokenPlan { .. }
             | ErrorKind::PlanVersion { .. }
-            | ErrorKind::PlanWithoutChoice { .. }
-            | ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
+            | ErrorKind::InTheWay { .. }
+            | ErrorKind::PlanWithoutChoice { .. } => ExitStatus::BadInput,
+            // The flags leave something; what others hold now is an answer about the GPU.
+            ErrorKind::NoBudget { usable, reserve, margin, .. } if reserve + margin < usable => {
+                ExitStatus::DoesNotFit
+            }
+            ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
             ErrorKind::WorkerMissing { .. }
             | ErrorKind::WorkerKilled { .. }
             | ErrorKind::WorkerEnded { .. }
@@ -320,6 +336,7 @@ impl Error {
             | ErrorKind::WorkerVersion { .. }
             | ErrorKind::NothingMeasured { .. }
             | ErrorKind::Interrupted
+            | ErrorKind::NoRealGpu
             | ErrorKind::Nvml { .. }
             | ErrorKind::VirtualGpuMissing { .. }
             | ErrorKind::VirtualGpuFolder { .. }
@@ -356,6 +373,10 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         }
         ErrorKind::BrokenPlan { .. } | ErrorKind::PlanVersion { .. } => {
             "write it anew with `vramfit plan … --output`".to_owned()
+        }
+        ErrorKind::InTheWay { .. } => "name another with `--output`".to_owned(),
+        ErrorKind::NoRealGpu => {
+            "`vramfit run --gpu NAME -- vramfit gpu-check` rehearses it on a virtual one".to_owned()
         }
         ErrorKind::WorkerMissing { .. } => {
             "`make` builds it; `VRAMFIT_WORKER` may name another".to_owned()

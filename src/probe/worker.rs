@@ -98,6 +98,7 @@ impl Worker {
             }
             Reply::Refused { message } => Err(ErrorKind::WorkerRefused { message }.into()),
             Reply::Measured { .. } => Err(rubbish("measured")),
+            Reply::Released => Err(rubbish("released")),
         }
     }
 

@@ -4,16 +4,16 @@ use std::any::Any;
 
 use vramfit::measurement::Outcome;
 
-/// Fragments of the messages in which PyTorch, CUDA, cuBLAS, cuDNN and the CPU allocator say that
-/// there is no memory. The first is the caching allocator's own.
-const OUT_OF_MEMORY: [&str; 7] = [
+/// Fragments of the messages in which PyTorch, CUDA, cuBLAS and cuDNN say that there is no device
+/// memory. The first is the caching allocator's own. A cuDNN that finds no engine is none of them:
+/// where it found none for lack of memory, the allocator has counted that. Nor is the CPU's allocator,
+/// whose memory says nothing about the device's.
+const OUT_OF_MEMORY: [&str; 5] = [
     "CUDA out of memory",
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
-    "CUDNN_STATUS_NOT_SUPPORTED. This error may appear if you passed in a non-contiguous input",
-    "DefaultCPUAllocator: can't allocate memory",
 ];
 
 /// What libtorch puts after a message: advice for debugging, and the stack it was raised on.
@@ -106,6 +106,8 @@ mod tests {
         assert!(oom("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", 0));
         assert!(oom("GET was unable to find an engine to execute this computation", 1));
         assert!(!oom("GET was unable to find an engine to execute this computation", 0));
+        assert!(!oom("cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may appear if", 0));
+        assert!(!oom("[enforce fail] DefaultCPUAllocator: can't allocate memory", 0));
         assert!(!oom("CUDA error: an illegal memory access was encountered", 0));
     }
 

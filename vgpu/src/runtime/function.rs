@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use vramfit_vgpu_schema::Device;
 
-use super::device::{SHARED_PER_BLOCK, checked, ready, reserved_shared};
+use super::device::{MAX_BLOCK, SHARED_PER_BLOCK, checked, ready, reserved_shared};
 use super::status::{
     INVALID_DEVICE_FUNCTION, INVALID_VALUE, NO_KERNEL_IMAGE, Status, UNKNOWN, status,
 };
@@ -59,7 +59,8 @@ fn attributes(stub: *const c_void) -> Result<FunctionAttributes, Status> {
 /// Blocks of `threads` threads and `shared_bytes` of dynamic shared memory that one multiprocessor
 /// holds at once, by threads, blocks and shared memory; registers are not known.
 pub(crate) fn resident_blocks(device: &Device, threads: c_int, shared_bytes: usize) -> c_int {
-    if threads < 1 {
+    let most_shared = device.shared_memory_per_block_optin.unsigned_abs() as usize;
+    if !(1..=MAX_BLOCK[0]).contains(&threads) || shared_bytes > most_shared {
         return 0;
     }
     let warps = threads.div_euclid(32) + c_int::from(threads % 32 != 0);

@@ -1,4 +1,4 @@
-"""Lines of the user's program: neither of a library nor of this package."""
+"""Lines of the user's program: neither of a library nor of vramfit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# What lies beside this package is vramfit's own, its worker among it.
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARIES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _STANDARD = tuple(
     os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")

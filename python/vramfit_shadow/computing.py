@@ -1,8 +1,9 @@
 """One operator: its CUDA kernel, and then its small results, really computed.
 
-The CUDA kernel makes the allocations that it makes on a real GPU, chosen by the same dispatcher. What
-comes after is a computation on the CPU over the same memory. PyTorch above sees no difference; with a
-dispatch mode instead, autograd would decide otherwise in places, and the peak would be another.
+The CUDA kernel makes the allocations that it makes on a real GPU, chosen by the same dispatcher.
+What comes after is a computation on the CPU over the same memory. PyTorch above sees no difference;
+with a dispatch mode instead, autograd would decide otherwise in places, and the peak would be
+another.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from .host import alias, fill, one_thread, write
 from .known import known
 from .notes import notes
 
-# Results of up to so many bytes are computed: what steers a program is small, and a larger tensor of
-# floating-point numbers is an activation or a weight.
+# Results of up to so many bytes are computed: what steers a program is small, and a larger tensor
+# of floating-point numbers is an activation or a weight.
 MOST_BYTES = 1 << 20
 MOST_FLOAT_BYTES = 1 << 16
 
@@ -112,13 +113,12 @@ class Operator:
 
     def results(self, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> list[Tensor]:
         """What it computed that is small and on the device."""
+        found = out if isinstance(out, (list, tuple)) else (out,)
         if self.writes:
-            found = (
+            found = [
                 args[index] if index < len(args) else kwargs.get(name)
                 for index, name in self.writes
-            )
-        else:
-            found = out if isinstance(out, (list, tuple)) else (out,)
+            ]
         return [it for it in tensors(found) if it.is_cuda and is_small(it)]
 
     def complete(
@@ -136,7 +136,7 @@ class Operator:
                 return
             is_known = is_known and known.holds(it)
         if self.base == "all" and not is_known:
-            # Programs ask it of what should hold: that a mask masks nothing, that arguments are valid.
+            # Programs ask it of what should hold: a mask masks nothing, arguments are valid.
             self._put_stand_ins(results)
             return
         problem = self._compute(args, kwargs, out)
@@ -199,7 +199,8 @@ def _host(value: Any) -> Any:
 
 
 def _write(out: Any, value: Any) -> str | None:
-    """Writes computed values where the CUDA kernel put its results; what does not match if it cannot."""
+    """Writes computed values where the CUDA kernel put its results; what does not match if they
+    do not fit there."""
     for index, (result, true) in enumerate(_pairs(out, value)):
         # Further results that nobody asked for may be there on one side alone.
         unasked = index > 0 and 0 in (result.numel(), true.numel())

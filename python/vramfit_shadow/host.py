@@ -1,9 +1,11 @@
-"""The memory of a tensor of the virtual GPU, as the host sees it: it is there, and can be written."""
+"""The memory of a tensor of the virtual GPU as the host sees it: it can be read and written."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -14,7 +16,7 @@ def alias(tensor: Tensor) -> Tensor:
     return _over(tensor.data_ptr(), tensor.dtype, tensor.size(), tensor.stride())
 
 
-# It owns nothing, so one over memory that is gone does no harm; a training step uses the same again.
+# It owns nothing, so one over memory that is gone does no harm; a training step uses them again.
 @functools.lru_cache(4096)
 def _over(
     address: int, dtype: torch.dtype, size: tuple[int, ...], stride: tuple[int, ...]
@@ -47,15 +49,15 @@ def fill(tensor: Tensor, number: int) -> None:
         alias(tensor).fill_(number)
 
 
-class one_thread:  # noqa: N801
+@contextmanager
+def one_thread() -> Iterator[None]:
     """In this block PyTorch computes on the calling thread alone: for what is small, waking others
     costs more than it saves, and on a busy machine a hundred times more."""
-
-    def __enter__(self) -> None:
-        self._threads = torch.get_num_threads()
-        if self._threads > 1:
-            torch.set_num_threads(1)
-
-    def __exit__(self, *_: object) -> None:
-        if self._threads > 1:
-            torch.set_num_threads(self._threads)
+    threads = torch.get_num_threads()
+    if threads > 1:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if threads > 1:
+            torch.set_num_threads(threads)

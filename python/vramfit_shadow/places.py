@@ -52,8 +52,8 @@ def _frames(frame: FrameType | None) -> Iterator[tuple[CodeType, int]]:
 
 
 def users_places(most: int) -> tuple[Place, ...]:
-    """Where the program is now, innermost line first. The backward pass runs on a thread without lines
-    of its own: then where the main thread waits for it."""
+    """Where the program is now, innermost line first. The backward pass runs on a thread without
+    lines of its own: then where the main thread waits for it."""
     places = _users(sys._getframe(1), most)
     if not places and threading.get_ident() != threading.main_thread().ident:
         places = _users(sys._current_frames().get(threading.main_thread().ident or 0), most)

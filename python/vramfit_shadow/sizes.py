@@ -1,8 +1,8 @@
 """Results whose size depends on values.
 
-Their kernels count first, read the count back and allocate as much. The count is computed before, and
-the virtual GPU is told to let the kernel read it. Where the values are not known, neither is the
-count: then it is the highest that is possible, or the lowest, and the interval is noted.
+Their kernels count first, read the count back and allocate as much. The count is computed before,
+and the virtual GPU is told to let the kernel read it. Where the values are not known, neither is
+the count: then it is the highest that is possible, or the lowest, and the interval is noted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def counted(operator: Operator) -> Kernel:
             with told_count(count):
                 out = operator.call(keys, args, kwargs)
         except Exception as error:
-            args = values = kwargs = None
+            args, kwargs = (), {}
+            del values
             raise error.with_traceback(None)
         results = operator.results(args, kwargs, out)
         if is_known:
@@ -133,7 +134,8 @@ def _dimension(operator: Operator, args: tuple[Any, ...]) -> int | None:
     """The dimension along which `unique` compares slices; none where it compares elements."""
     if operator.base in ("unique_dim", "unique_dim_consecutive"):
         return args[1]
-    return args[3] if operator.base == "unique_consecutive" and len(args) > 3 else None
+    # unique_consecutive(self, return_inverse, return_counts, dim)
+    return next(iter(args[3:]), None) if operator.base == "unique_consecutive" else None
 
 
 def _choose(operator: Operator, bounds: Bounds, likely: int | None = None) -> int:

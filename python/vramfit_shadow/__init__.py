@@ -19,13 +19,13 @@ from __future__ import annotations
 import os
 import sys
 
-from .library import library
+from . import library
 from .notes import notes
 
 
 def after_torch() -> None:
     """Begins; called when `import torch` is done. A failure is said and never the program's."""
-    if library is None:
+    if library.find() is None:
         return
     import torch
 
@@ -42,7 +42,7 @@ def after_torch() -> None:
 
 def after_torchvision() -> None:
     """Adds torchvision's operators; called when `import torchvision` is done."""
-    if library is None or notes.absent is not None:
+    if library.find() is None or notes.absent is not None:
         return
     from . import overriding
 

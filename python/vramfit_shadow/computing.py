@@ -1,13 +1,13 @@
 """One operator: its CUDA kernel, and then its small results, really computed.
 
-The CUDA kernel makes the allocations that it makes on a real GPU, chosen by the same dispatcher. What
-comes after is a computation on the CPU over the same memory. PyTorch above sees no difference; with a
-dispatch mode instead, autograd would decide otherwise in places, and the peak would be another.
+The CUDA kernel makes the allocations that it makes on a real GPU, chosen by the same dispatcher.
+What comes after is a computation on the CPU over the same memory. PyTorch above sees no difference;
+with a dispatch mode instead, autograd would decide otherwise in places, and the peak would be
+another.
 """
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -17,11 +17,12 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from . import operators
-from .known import alias, known
+from .host import alias, fill, one_thread, write
+from .known import known
 from .notes import notes
 
-# Results of up to so many bytes are computed: what steers a program is small, and a larger tensor of
-# floating-point numbers is an activation or a weight.
+# Results of up to so many bytes are computed: what steers a program is small, and a larger tensor
+# of floating-point numbers is an activation or a weight.
 MOST_BYTES = 1 << 20
 MOST_FLOAT_BYTES = 1 << 16
 
@@ -83,7 +84,8 @@ class Operator:
         )
         self.is_random = base in operators.RANDOM
         # What it overwrites need not have been known before.
-        self._overwrites = self.in_place and (self.is_random or base in ("fill", "zero"))
+        overwrites = not self.in_place or self.is_random or base in ("fill", "zero")
+        self._unread = {it for write in self.writes for it in write} if overwrites else set()
         self._stand_in = 1 if base == "all" or base in operators.LOSSES else 0
 
     def call(self, keys: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -111,13 +113,12 @@ class Operator:
 
     def results(self, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> list[Tensor]:
         """What it computed that is small and on the device."""
+        found = out if isinstance(out, (list, tuple)) else (out,)
         if self.writes:
-            found = (
+            found = [
                 args[index] if index < len(args) else kwargs.get(name)
                 for index, name in self.writes
-            )
-        else:
-            found = out if isinstance(out, (list, tuple)) else (out,)
+            ]
         return [it for it in tensors(found) if it.is_cuda and is_small(it)]
 
     def complete(
@@ -134,6 +135,10 @@ class Operator:
                 self._put_stand_ins(results)
                 return
             is_known = is_known and known.holds(it)
+        if self.base == "all" and not is_known:
+            # Programs ask it of what should hold: a mask masks nothing, arguments are valid.
+            self._put_stand_ins(results)
+            return
         problem = self._compute(args, kwargs, out)
         if problem is None:
             notes.computed += 1
@@ -150,11 +155,7 @@ class Operator:
         if self.in_place:
             return
         for result in results:
-            if self.writes or self._stand_in:
-                alias(result).fill_(self._stand_in)
-            else:
-                # A result of its own has no gaps.
-                ctypes.memset(result.data_ptr(), 0, result.nbytes)
+            fill(result, self._stand_in)
 
     def settle(self, results: Iterable[Tensor], is_known: bool) -> None:
         """Remembers whether `results` are true now."""
@@ -166,14 +167,16 @@ class Operator:
                 known.forget(result)
 
     def _inputs(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[Tensor]:
-        yield from tensors(args[1:] if self._overwrites else args)
-        written = () if self.in_place else [name for _, name in self.writes]
-        yield from tensors(value for name, value in kwargs.items() if name not in written)
+        if self._unread:
+            args = [it for index, it in enumerate(args) if index not in self._unread]
+            kwargs = {name: it for name, it in kwargs.items() if name not in self._unread}
+        yield from tensors(args)
+        yield from tensors(kwargs.values())
 
     def _compute(self, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> str | None:
         """Computes it on the CPU; what went wrong if something did."""
         try:
-            with torch.no_grad(), _one_thread():
+            with torch.no_grad(), one_thread():
                 value = self.on_host(args, kwargs)
                 return None if self.writes else _write(out, value)
         except Exception as error:
@@ -187,20 +190,6 @@ class Operator:
         return self.op(*map(_host, args), **host)
 
 
-class _one_thread:  # noqa: N801
-    """Computes on the calling thread alone: for what is small, waking others costs more than it
-    saves, and on a busy machine a hundred times more."""
-
-    def __enter__(self) -> None:
-        self._threads = torch.get_num_threads()
-        if self._threads > 1:
-            torch.set_num_threads(1)
-
-    def __exit__(self, *_: object) -> None:
-        if self._threads > 1:
-            torch.set_num_threads(self._threads)
-
-
 def _host(value: Any) -> Any:
     if isinstance(value, Tensor):
         return alias(value) if value.is_cuda else value
@@ -210,13 +199,14 @@ def _host(value: Any) -> Any:
 
 
 def _write(out: Any, value: Any) -> str | None:
-    """Writes computed values where the CUDA kernel put its results; what does not match if it cannot."""
+    """Writes computed values where the CUDA kernel put its results; what does not match if they
+    do not fit there."""
     for index, (result, true) in enumerate(_pairs(out, value)):
         # Further results that nobody asked for may be there on one side alone.
         unasked = index > 0 and 0 in (result.numel(), true.numel())
         if result.shape == true.shape:
             if result.is_cuda:
-                _copy(result, true)
+                write(result, true)
         elif not unasked:
             return f"{tuple(result.shape)} by CUDA, {tuple(true.shape)} by the CPU"
     return None
@@ -228,14 +218,6 @@ def _pairs(out: Any, value: Any) -> Iterator[tuple[Tensor, Tensor]]:
     elif isinstance(out, (list, tuple)) and isinstance(value, (list, tuple)):
         for pair in zip(out, value, strict=True):
             yield from _pairs(*pair)
-
-
-def _copy(result: Tensor, true: Tensor) -> None:
-    if true.dtype == result.dtype and true.stride() == result.stride() and true.is_contiguous():
-        # Less ado than a copy by PyTorch, which may wake other threads.
-        ctypes.memmove(result.data_ptr(), true.data_ptr(), true.nbytes)
-    else:
-        alias(result).copy_(true)
 
 
 def _as_tensor(number: Any, other: Tensor | None) -> Tensor:

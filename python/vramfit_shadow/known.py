@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
-import torch
 from torch import Tensor, UntypedStorage
 
 # Entries below which nothing is swept.
@@ -64,23 +61,3 @@ def _version(tensor: Tensor) -> int:
 
 known = Known()
 """Those of this process."""
-
-
-def alias(tensor: Tensor) -> Tensor:
-    """A tensor of the CPU over the memory of one of the virtual GPU, which the host can read."""
-    return _over(tensor.data_ptr(), tensor.dtype, tensor.size(), tensor.stride())
-
-
-# It owns nothing, so one over memory that is gone does no harm; a training step uses the same again.
-@functools.lru_cache(4096)
-def _over(
-    address: int, dtype: torch.dtype, size: tuple[int, ...], stride: tuple[int, ...]
-) -> Tensor:
-    over = torch.empty(0, dtype=dtype, device="cpu")
-    if 0 in size:
-        return over.new_empty(size)
-    span = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-    storage = torch._C._construct_storage_from_data_pointer(
-        address, over.device, span * dtype.itemsize
-    )
-    return over.set_(storage, 0, size, stride)

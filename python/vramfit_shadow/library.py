@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 
 
 class Library:
@@ -23,7 +24,9 @@ class Library:
         self.hand_over.restype = ctypes.c_int
 
 
-def _find() -> Library | None:
+@functools.cache
+def find() -> Library | None:
+    """The virtual GPU of this process; none if it runs on no virtual GPU."""
     try:
         # Calls that keep the interpreter's lock: they are short, and what they set is the thread's.
         return Library(ctypes.PyDLL(None))
@@ -31,5 +34,9 @@ def _find() -> Library | None:
         return None
 
 
-library = _find()
-"""The virtual GPU of this process; none if it runs on no virtual GPU."""
+def require() -> Library:
+    """The virtual GPU of this process, which must run on one."""
+    found = find()
+    if found is None:
+        raise RuntimeError("this process runs on no virtual GPU")
+    return found

@@ -43,7 +43,7 @@ class Notes:
     def failed(self, operator: str, reason: str) -> None:
         """An operator could not be computed though its inputs were there."""
         if len(self.failures) < MOST_LISTED:
-            self.failures.setdefault(operator, reason.split("\n")[0][:200])
+            self.failures.setdefault(operator, reason.partition("\n")[0][:200])
 
     def read(self, place: Place | None, element: str, size: int) -> None:
         """A value that was not computed came back."""

@@ -28,9 +28,7 @@ def override_all() -> None:
     _override(library, aten._local_scalar_dense.default, "item", reading.item)
     _override(library, aten.equal.default, "equal", reading.equal)
     _override(library, aten.copy_.default, "copy", reading.copy)
-    _override(
-        library, aten._amp_foreach_non_finite_check_and_unscale_.default, "unscale", unscaled
-    )
+    _override(library, aten._amp_foreach_non_finite_check_and_unscale_.default, "unscale", unscaled)
     _override(library, aten._coalesce.default, "_coalesce", sizes.coalesced, key="SparseCUDA")
 
 
@@ -47,7 +45,7 @@ def _library(namespace: str) -> torch.library.Library:
 
 
 def _overloads(base: str) -> Iterator[OpOverload]:
-    """The overloads of `base` and of its in-place form that have a CUDA kernel and compute something."""
+    """The overloads of `base` and its in-place form that have a CUDA kernel and compute."""
     for name in (base, f"{base}_"):
         packet = getattr(torch.ops.aten, name, None)
         if packet is None:

@@ -1,4 +1,4 @@
-"""Lines of the user's program: neither of a library nor of this package."""
+"""Lines of the user's program: neither of a library nor of vramfit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# What lies beside this package is vramfit's own, its worker among it.
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARIES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _STANDARD = tuple(
     os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")
@@ -51,8 +52,8 @@ def _frames(frame: FrameType | None) -> Iterator[tuple[CodeType, int]]:
 
 
 def users_places(most: int) -> tuple[Place, ...]:
-    """Where the program is now, innermost line first. The backward pass runs on a thread without lines
-    of its own: then where the main thread waits for it."""
+    """Where the program is now, innermost line first. The backward pass runs on a thread without
+    lines of its own: then where the main thread waits for it."""
     places = _users(sys._getframe(1), most)
     if not places and threading.get_ident() != threading.main_thread().ident:
         places = _users(sys._current_frames().get(threading.main_thread().ident or 0), most)

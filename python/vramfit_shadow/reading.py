@@ -1,4 +1,4 @@
-"""Values that come back to the host: true ones, and those that are only stand-ins, with their line."""
+"""Values that come back to the host: true ones, and with their line those that are stand-ins."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from .computing import Kernel, Operator, is_capturing, is_small
-from .known import alias, known
-from .library import library
+from .host import alias, one_thread
+from .known import known
+from .library import require
 from .notes import notes
 from .places import users_place
+
+_library = require()
 
 
 class _Thread(threading.local):
@@ -29,12 +33,12 @@ _thread = _Thread()
 def told_count(count: int) -> Iterator[None]:
     """In this block a kernel that reads back its number of results reads `count`."""
     _thread.within = True
-    library.expect_count(count)
+    _library.expect_count(count)
     try:
         yield
     finally:
         _thread.within = False
-        if library.drop_count() and count:
+        if _library.drop_count() and count:
             notes.failed("count", f"{count} was not asked for")
 
 
@@ -57,11 +61,11 @@ def equal(operator: Operator) -> Kernel:
         notes.calls += 1
         is_known = known.holds(first) and known.holds(second)
         _thread.within = True
-        library.account(1)
+        _library.account(1)
         try:
             operator.call(keys, (first, second), {})
         finally:
-            library.account(0)
+            _library.account(0)
             _thread.within = False
         if is_small(first) and is_small(second):
             notes.computed += 1
@@ -91,7 +95,8 @@ def copy(operator: Operator) -> Kernel:
                 with _accounted(source):
                     out = operator.call(keys, values, kwargs)
         except Exception as error:
-            args = values = target = source = None
+            args, values = (), ()
+            del target, source
             raise error.with_traceback(None)
         if is_small(target) and not is_capturing():
             _bring(operator, target, source)
@@ -103,12 +108,13 @@ def copy(operator: Operator) -> Kernel:
 def _bring(operator: Operator, target: Tensor, source: Tensor) -> None:
     """What the copy's kernel would have done, where it converts, broadcasts or is large."""
     on_host = alias(target) if target.is_cuda else target.detach()
-    if is_small(source):
-        on_host.copy_(alias(source) if source.is_cuda else source)
-        notes.computed += 1
-    else:
-        on_host.zero_()
-        notes.stand_ins += 1
+    with torch.no_grad(), one_thread():
+        if is_small(source):
+            on_host.copy_(alias(source) if source.is_cuda else source)
+            notes.computed += 1
+        else:
+            on_host.zero_()
+            notes.stand_ins += 1
     if target.is_cuda:
         operator.settle([target], is_small(source) and known.holds(source))
 
@@ -119,8 +125,8 @@ def _accounted(source: Tensor) -> Iterator[None]:
     if not known.holds(source):
         element = str(source.dtype).removeprefix("torch.")
         notes.read(users_place(), element, source.numel() * source.element_size())
-    library.account(1)
+    _library.account(1)
     try:
         yield
     finally:
-        library.account(0)
+        _library.account(0)

@@ -1,8 +1,8 @@
 """Results whose size depends on values.
 
-Their kernels count first, read the count back and allocate as much. The count is computed before, and
-the virtual GPU is told to let the kernel read it. Where the values are not known, neither is the
-count: then it is the highest that is possible, or the lowest, and the interval is noted.
+Their kernels count first, read the count back and allocate as much. The count is computed before,
+and the virtual GPU is told to let the kernel read it. Where the values are not known, neither is
+the count: then it is the highest that is possible, or the lowest, and the interval is noted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from .computing import Kernel, Operator, is_capturing, is_small
-from .known import alias, known
+from .host import alias, fill, one_thread, write
+from .known import known
 from .notes import notes
 from .places import users_place
 from .reading import told_count
@@ -40,12 +41,13 @@ def counted(operator: Operator) -> Kernel:
         elif is_known:
             count = _count(operator, args, kwargs)
         else:
-            count = _choose(operator, _bounds(operator, args))
+            count = _guess(operator, args, kwargs)
         try:
             with told_count(count):
                 out = operator.call(keys, args, kwargs)
         except Exception as error:
-            args = values = kwargs = None
+            args, kwargs = (), {}
+            del values
             raise error.with_traceback(None)
         results = operator.results(args, kwargs, out)
         if is_known:
@@ -68,7 +70,8 @@ def coalesced(operator: Operator) -> Kernel:
         if entries == 0 or is_capturing():
             return operator.call(keys, (sparse,), {})
         if is_small(indices) and known.holds(indices):
-            count = torch.unique(alias(indices), dim=1).shape[1]
+            with one_thread():
+                count = torch.unique(alias(indices), dim=1).shape[1]
         else:
             count = _choose(operator, (1, entries))
         with told_count(count):
@@ -86,7 +89,8 @@ def nms(operator: Operator) -> Kernel:
         if boxes.shape[0] == 0:
             return operator.call(keys, args, {})
         is_known = is_small(boxes) and known.holds(boxes) and known.holds(scores)
-        kept = operator.on_host(args, {}) if is_known else None
+        with torch.no_grad(), one_thread():
+            kept = operator.on_host(args, {}) if is_known else None
         if kept is None:
             count = _choose(operator, (1, boxes.shape[0]))
             kept = torch.arange(count)
@@ -96,7 +100,7 @@ def nms(operator: Operator) -> Kernel:
         finally:
             _forced.clear()
         if out.shape == kept.shape:
-            alias(out).copy_(kept)
+            write(out, kept)
         else:
             notes.failed("nms", f"{tuple(out.shape)} by CUDA, {tuple(kept.shape)} expected")
         operator.settle([out], is_known)
@@ -107,31 +111,36 @@ def nms(operator: Operator) -> Kernel:
 
 def _count(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """How many results there are, by the CPU."""
-    with torch.no_grad():
+    with torch.no_grad(), one_thread():
         if operator.base == "nonzero":
             return int(torch.count_nonzero(alias(args[0])))
         unique = operator.on_host(args, kwargs)[0]
         return unique.shape[_dimension(operator, args) or 0]
 
 
-def _bounds(operator: Operator, args: tuple[Any, ...]) -> Bounds:
-    """Fewest and most results."""
+def _guess(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """How many results to go on with."""
+    values = args[0]
     if operator.base == "nonzero":
-        return 0, args[0].numel()
+        return _choose(operator, (0, values.numel()))
     dimension = _dimension(operator, args)
-    most = args[0].numel() if dimension is None else args[0].shape[dimension]
-    return min(1, most), most
+    most = values.numel() if dimension is None else values.shape[dimension]
+    # That all values differ is possible but not likely: programs loop over what they find.
+    stand_ins = _count(operator, args, kwargs) if is_small(values) else most
+    return _choose(operator, (min(1, most), most), stand_ins)
 
 
 def _dimension(operator: Operator, args: tuple[Any, ...]) -> int | None:
     """The dimension along which `unique` compares slices; none where it compares elements."""
     if operator.base in ("unique_dim", "unique_dim_consecutive"):
         return args[1]
-    return args[3] if operator.base == "unique_consecutive" and len(args) > 3 else None
+    # unique_consecutive(self, return_inverse, return_counts, dim)
+    return next(iter(args[3:]), None) if operator.base == "unique_consecutive" else None
 
 
-def _choose(operator: Operator, bounds: Bounds) -> int:
-    count = bounds[0] if _TAKE_LOWEST else bounds[1]
+def _choose(operator: Operator, bounds: Bounds, likely: int | None = None) -> int:
+    lowest, highest = bounds
+    count = lowest if _TAKE_LOWEST else highest if likely is None else likely
     notes.size(operator.base, users_place(), bounds, count)
     return count
 
@@ -139,9 +148,10 @@ def _choose(operator: Operator, bounds: Bounds) -> int:
 def _stand_in(operator: Operator, values: Tensor, results: list[Tensor]) -> None:
     """Results that may be used as if they were true: indices that exist."""
     notes.stand_ins += 1
-    for result in results:
-        if operator.base == "nonzero" and result.numel() > 0:
-            first = torch.arange(result.shape[0])
-            alias(result).copy_(torch.stack(torch.unravel_index(first, values.shape), dim=1))
-        else:
-            alias(result).zero_()
+    with torch.no_grad(), one_thread():
+        for result in results:
+            if operator.base == "nonzero" and result.numel() > 0:
+                first = torch.arange(result.shape[0])
+                write(result, torch.stack(torch.unravel_index(first, values.shape), dim=1))
+            else:
+                fill(result, 0)

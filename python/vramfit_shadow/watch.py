@@ -1,4 +1,4 @@
-"""What happens to the program that is no operator's business: out of memory, its end, PyTorch's peaks."""
+"""What happens to the program besides operators: out of memory, its end, PyTorch's peaks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from .library import library
+from . import library
 from .notes import MOST_LISTED, notes
 from .places import users_place_of, users_places
 
@@ -31,7 +31,17 @@ def begin() -> None:
 
 
 def _watch_allocator() -> None:
-    torch._C._cuda_attach_out_of_memory_observer(_note_out_of_memory)
+    try:
+        _attach()
+    except Exception as error:
+        # PyTorch would end the program for it.
+        notes.failed("watch", f"{type(error).__name__}: {error}")
+
+
+def _attach() -> None:
+    torch._C._cuda_attach_out_of_memory_observer(  # type: ignore[attr-defined]
+        _note_out_of_memory
+    )
     reset = torch._C._cuda_resetPeakMemoryStats
 
     def note_then_reset(device: int) -> None:
@@ -69,7 +79,7 @@ def _note_end() -> None:
         place = users_place_of(getattr(sys, "last_traceback", None))
         notes.ended_by = {
             "exception": type(error).__name__,
-            "message": text.split("\n")[0],
+            "message": text.partition("\n")[0],
             "out_of_memory": bool(out_of_memory),
             "place": None if place is None else place._asdict(),
         }
@@ -77,7 +87,7 @@ def _note_end() -> None:
 
 def _end(pid: int) -> None:
     # A forked child has its parent's notes, and no report of its own.
-    if library is None or os.getpid() != pid:
+    if os.getpid() != pid:
         return
     _note_end()
     if torch.cuda.is_initialized():
@@ -85,4 +95,4 @@ def _end(pid: int) -> None:
             _note_peaks(device)
         for device in [it for it, peaks in notes.allocators.items() if not any(peaks.values())]:
             del notes.allocators[device]
-    notes.hand_over(library)
+    notes.hand_over(library.require())

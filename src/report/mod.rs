@@ -1,4 +1,4 @@
-//! A plan, a comparison, or a run on a virtual GPU, in a person's or a program's eyes.
+//! A plan, a comparison or a run on a virtual GPU in a person's or a program's eyes.
 
 mod comparison;
 mod json;

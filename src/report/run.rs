@@ -176,7 +176,10 @@ fn unknown(seen: &RunReports) -> Vec<String> {
     }));
     lines.extend(more(seen.unknown_reads.len()));
     if !seen.sizes.is_empty() {
-        lines.push("sizes that depend on values nobody knows, so the peak is a bound:".to_owned());
+        lines.push(
+            "sizes that depend on values nobody knows; the peak is that of the sizes taken:"
+                .to_owned(),
+        );
     }
     lines.extend(seen.sizes.iter().take(MOST_SHOWN).map(|size| {
         let at = size.place.as_ref().map_or_else(|| "a library".to_owned(), place);

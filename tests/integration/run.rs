@@ -1,8 +1,10 @@
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
 
 use crate::fake::{assert_no_child_left, fake};
+use crate::harness::{Run, Test};
 
 const BANNER: &str = "vramfit: ran on NVIDIA GeForce RTX 3050 Laptop GPU (virtual). Nothing was \
                       computed: results and saved weights are void.\n";
@@ -40,13 +42,34 @@ fn a_command_that_is_not_there_is_named() {
 
 #[test]
 fn the_report_is_written_where_it_is_asked_for() {
-    let run = fake(&["run", "--report", "report.json", "--", "true"], &[]).run();
-    let report = fs::read_to_string(run.folder.path().join("report.json")).unwrap();
-    let report: Value = serde_json::from_str(&report).unwrap();
-    assert_eq!(
-        (&report["exit_status"], &report["processes"]),
-        (&0.into(), &Value::Array(Vec::new()))
-    );
+    let command = ["run", "--report", "report.json", "--", "sh", "-c", "exit 4"];
+    let run = fake(&command, &[]).run();
+    let report = document(&run);
+    assert_eq!((&report["schema"], &report["exit_status"]), (&Value::from(1), &Value::from(4)));
+    assert_eq!((&report["gpus"], &report["signal"]), (&Value::from(1), &Value::Null));
+    assert_eq!(report["command"], serde_json::json!(["sh", "-c", "exit 4"]));
+    assert_eq!(report["processes"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_machine_may_have_several_gpus() {
+    let script = "echo $CUDA_VISIBLE_DEVICES >&2; cat $VRAMFIT_VGPU/device.json";
+    let run = fake(&["run", "--gpus", "3", "--", "sh", "-c", script], &[]).run();
+    assert!(run.stderr.starts_with("0,1,2\nvramfit: ran on 3 x NVIDIA GeForce"), "{run:?}");
+    let description: Value = serde_json::from_str(&run.stdout).unwrap();
+    let devices = description["devices"].as_array().unwrap();
+    let uuids: BTreeSet<_> = devices.iter().map(|it| it["uuid"].as_str().unwrap()).collect();
+    assert_eq!(uuids.len(), 3, "each has a name of its own");
+}
+
+#[test]
+fn more_gpus_than_a_machine_has_room_for_are_refused() {
+    fake(&["run", "--gpus", "17", "--", "true"], &[])
+        .stderr(
+            "error: `--gpus 17`: not a whole number from 1 to 16\n\
+             hint: a virtual machine has up to 16 GPUs\n",
+        )
+        .status(2);
 }
 
 #[test]
@@ -108,4 +131,106 @@ fn a_library_that_is_no_virtual_gpu_is_named() {
          hint: `VRAMFIT_VGPU_LIBRARY` names it; unset, the one beside vramfit is taken\n"
     );
     test.env("VRAMFIT_VGPU_LIBRARY", &library).stderr(&complaint).status(3);
+}
+
+#[test]
+fn python_children_are_told_whether_to_compute() {
+    let script = "echo ${VRAMFIT_SHADOW-on} ${VRAMFIT_UNKNOWN_SIZES-highest}; \
+                  test -e ${PYTHONPATH%%:*}/sitecustomize.py && echo ${PYTHONPATH#*:}";
+    let said = |flags: &[&str]| {
+        let command = [&["run"], flags, &["--", "sh", "-c", script]].concat();
+        fake(&command, &[("PYTHONPATH", "/own")]).run().stdout
+    };
+    assert_eq!(said(&[]), "on highest\n/own\n");
+    assert_eq!(said(&["--no-shadow", "--unknown-sizes", "lowest"]), "off lowest\n/own\n");
+}
+
+#[test]
+fn what_a_process_held_is_shown_in_its_parts() {
+    python(&[], "import torch\nx = torch.empty(3 << 20, dtype=torch.uint8, device='cuda')\n")
+        .stderr(&format!(
+            "{BANNER}vramfit: peak 126 MiB of 3.48 GiB\n\
+             vramfit: the process: 126 MiB = context 106 MiB + PyTorch 20 MiB (3 MiB of it in use at \
+             most)\n"
+        ))
+        .status(0);
+}
+
+#[test]
+fn a_timeline_is_drawn_where_it_is_asked_for() {
+    let run = python(&["--timeline"], "import torch\ntorch.empty(1, device='cuda')\n").run();
+    let line =
+        run.stderr.lines().find(|line| line.starts_with("vramfit:   over its run: ")).unwrap();
+    assert!(line.ends_with("██ 108 MiB"), "{line}");
+}
+
+#[test]
+fn running_out_of_memory_names_the_line_and_keeps_the_status() {
+    let program = "import torch\n\ndef grow():\n    return torch.empty(8 << 30, device='cuda')\n\n\
+                   print('before')\ngrow()\n";
+    let run = python(&[], program).run();
+    assert_eq!((run.status, run.stdout.as_str()), (Some(1), "before\n"), "{run:?}");
+    let said: Vec<_> = run.stderr.lines().rev().take(3).collect();
+    let expected = [
+        "vramfit: the process: ended for want of memory, OutOfMemoryError at program.py:4 in grow: \
+         `return torch.empty(8 << 30, device='cuda')`",
+        "vramfit:   called from program.py:7: `grow()`",
+        "vramfit: the process: out of memory for 32.00 GiB at program.py:4 in grow: `return \
+         torch.empty(8 << 30, device='cuda')`",
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn what_stays_unknown_is_said_with_its_line() {
+    let program = "import torch\n\nx = torch.empty(1 << 20, device='cuda')\nfor _ in range(3):\n    \
+                   x.sum().item()\nx.nonzero()\n";
+    let run = python(&[], program).run();
+    let said: Vec<_> = run.stderr.lines().skip(3).collect();
+    let expected = [
+        "vramfit: 3 values came back that nothing had computed: the program went on with stand-ins",
+        "vramfit:   float32 (4 B) at program.py:5: `x.sum().item()`, 3 times",
+        "vramfit: sizes that depend on values nobody knows; the peak is that of the sizes taken:",
+        "vramfit:   nonzero: 0 to 1048576, went on with 1048576, at program.py:6: `x.nonzero()`",
+    ];
+    assert_eq!(said, expected, "{run:?}");
+}
+
+#[test]
+fn each_rank_of_torchrun_is_reported() {
+    let program = "import os, torch\nimport torch.distributed as dist\n\
+                   dist.init_process_group('gloo')\nrank = int(os.environ['LOCAL_RANK'])\n\
+                   torch.cuda.set_device(rank)\n\
+                   x = torch.empty(20 * (rank + 1) << 20, dtype=torch.uint8, device='cuda')\n\
+                   dist.destroy_process_group()\n";
+    let python = std::env::var("VRAMFIT_PYTHON").expect(NO_PYTHON);
+    let torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"];
+    let command = ["run", "--report", "report.json", "--", &python];
+    let run = fake(&[&command[..], &torchrun, &["program.py"]].concat(), &[])
+        .file("program.py", program)
+        .run();
+    let said: Vec<_> =
+        run.stderr.lines().filter(|line| line.starts_with("vramfit: rank")).collect();
+    let expected = [
+        "vramfit: rank 0: 126 MiB on GPU 0 = context 106 MiB + PyTorch 20 MiB (20 MiB of it in use \
+         at most)",
+        "vramfit: rank 1: 146 MiB on GPU 1 = context 106 MiB + PyTorch 40 MiB (40 MiB of it in use \
+         at most)",
+    ];
+    assert_eq!(said, expected, "{run:?}");
+    assert_eq!(document(&run)["processes"].as_array().map(Vec::len), Some(2));
+}
+
+const NO_PYTHON: &str = "VRAMFIT_PYTHON names no Python with PyTorch; run `make setup`";
+
+/// A Python program on the virtual GPU.
+fn python(flags: &[&str], program: &str) -> Test {
+    let python = std::env::var("VRAMFIT_PYTHON").expect(NO_PYTHON);
+    let command = [&["run"], flags, &["--", &python, "program.py"]].concat();
+    fake(&command, &[]).file("program.py", program)
+}
+
+fn document(run: &Run) -> Value {
+    let text = fs::read_to_string(run.folder.path().join("report.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
 }

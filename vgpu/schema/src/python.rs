@@ -50,7 +50,7 @@ pub struct Place {
 pub struct OutOfMemory {
     /// Device ordinal.
     pub device: u32,
-    /// Bytes asked for.
+    /// Bytes that PyTorch asked the device for.
     pub requested_bytes: u64,
     /// The user's lines, innermost first.
     pub places: Vec<Place>,

@@ -92,6 +92,18 @@ impl Machine {
         self.finish(name, child)
     }
 
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The report of a process that has ended.
+    #[track_caller]
+    pub(crate) fn report(&self, pid: u32) -> Report {
+        let text = std::fs::read_to_string(self.folder.join(folder::report(pid))).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
     /// Waits for a program that was started by hand.
     #[track_caller]
     pub(crate) fn finish(&self, name: &str, child: Child) -> (String, Report) {
@@ -99,8 +111,7 @@ impl Machine {
         let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&stderr);
         assert!(status.success(), "{name} ended with {status}:\n{stderr}");
-        let text = std::fs::read_to_string(self.folder.join(folder::report(pid))).unwrap();
-        let report: Report = serde_json::from_str(&text).unwrap();
+        let report = self.report(pid);
         assert_eq!(report.internal_errors, Vec::<String>::new(), "{name}");
         (String::from_utf8(stdout).unwrap(), report)
     }

@@ -8,4 +8,5 @@ mod cudnn;
 mod exact;
 mod machine;
 mod memory;
+mod shadow;
 mod training;

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
-use crate::{activity, device};
+use crate::{activity, device, runtime};
 
 /// Values of `cudnnStatus_t` (cuDNN 9).
 mod status {
@@ -138,7 +138,7 @@ entry_points! { on_panic = 0;
     }
 
     fn cudnnGetCudartVersion() -> usize {
-        device::machine().map_or(0, |it| it.description.cuda_version.unsigned_abs() as usize)
+        runtime::runtime_version().unsigned_abs() as usize
     }
 }
 

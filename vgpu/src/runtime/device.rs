@@ -174,12 +174,6 @@ entry_points! {
         status(ready().map(|machine| version.set(machine.description.cuda_version)))
     }
 
-    /// CUDA version of the runtime: that of the wheel this library stands in for.
-    fn cudaRuntimeGetVersion(version: Out<c_int>) -> Status {
-        version.set(super::properties::RUNTIME_VERSION);
-        status(Ok(()))
-    }
-
     /// Starts a profiler, of which there is none.
     fn cudaProfilerStart() -> Status {
         status(Ok(()))

@@ -78,6 +78,8 @@ fn collect(machine: &Machine) -> Option<Report> {
     gemms.truncate(MOST_LISTED);
     let mut convolutions = activity::convolutions();
     convolutions.truncate(MOST_LISTED);
+    let mut collectives = activity::collectives();
+    collectives.truncate(MOST_LISTED);
     Some(Report {
         schema: SCHEMA,
         pid: std::process::id(),
@@ -92,6 +94,8 @@ fn collect(machine: &Machine) -> Option<Report> {
         convolutions,
         copies: activity::copies(),
         read_backs: activity::read_backs(),
+        collectives,
+        estimates: activity::estimates(),
         not_implemented,
         internal_errors,
     })

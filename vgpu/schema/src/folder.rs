@@ -10,6 +10,11 @@ pub const PROCESSES: &str = "processes";
 pub const LIBRARIES: [&str; 4] =
     ["libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnvidia-ml.so"];
 
+/// File name of the meeting place of NCCL communicator `name`.
+pub fn communicator(name: u64) -> String {
+    format!("nccl-{name:016x}")
+}
+
 /// File name of the report of process `pid`.
 pub fn report(pid: u32) -> String {
     format!("report-{pid}.json")

@@ -29,6 +29,12 @@ pub struct Report {
     pub copies: CopyTotals,
     /// Values that came back to the host though a kernel that never ran should have written them.
     pub read_backs: Vec<ReadBack>,
+    /// NCCL calls by size, most bytes first.
+    #[serde(default)]
+    pub collectives: Vec<Collective>,
+    /// Sizes in this report that are estimates, each with its basis, sorted.
+    #[serde(default)]
+    pub estimates: Vec<String>,
     /// Entry points that were called but are not implemented, sorted; each answered "not supported".
     pub not_implemented: Vec<String>,
     /// Failures inside the virtual GPU itself, as text. Empty unless there is a bug to report.
@@ -103,6 +109,17 @@ pub struct Convolution {
     /// Workspace of the plan in bytes, as the real cuDNN states it.
     pub workspace_bytes: u64,
     /// Executions.
+    pub count: u64,
+}
+
+/// NCCL calls of one kind and size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collective {
+    /// The library call, e.g. `ncclAllReduce`.
+    pub call: String,
+    /// One rank's share in bytes.
+    pub bytes: u64,
+    /// Calls.
     pub count: u64,
 }
 

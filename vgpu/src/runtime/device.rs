@@ -10,6 +10,7 @@ use super::status::{
 };
 use crate::device::{self, Machine};
 use crate::entry::{In, Out, entry_points};
+use crate::nccl::watchdog;
 
 /// The machine, unless there is none or this process was forked from one that used it.
 pub(crate) fn ready() -> Result<&'static Machine, Status> {
@@ -165,6 +166,7 @@ entry_points! {
 
     /// Waits for the device; nothing is ever under way.
     fn cudaDeviceSynchronize() -> Status {
+        watchdog::synchronize();
         status(ready().and_then(|_| Ok(device::make_context(device::current())?)))
     }
 

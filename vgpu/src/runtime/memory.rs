@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::device::{checked, ready};
 use super::status::{INVALID_VALUE, MEMORY_ALLOCATION, Status, UNKNOWN, status};
 use crate::entry::{Out, entry_points};
+use crate::nccl::watchdog;
 use crate::{address_space, copy, device, memory};
 
 /// What is known of a range of pinned host memory.
@@ -201,6 +202,7 @@ entry_points! {
         bytes: usize,
         _kind: c_int,
     ) -> Status {
+        watchdog::synchronize();
         done(copy::copy(target, source, bytes))
     }
 

@@ -9,6 +9,7 @@ use super::status::{INVALID_RESOURCE_HANDLE, Status, UNKNOWN, status};
 use crate::device;
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
+use crate::nccl::watchdog;
 
 /// A stream that a program made.
 pub(crate) struct Stream {
@@ -130,6 +131,7 @@ entry_points! {
 
     /// Waits until all work is done.
     fn cudaStreamSynchronize(handle: *mut c_void) -> Status {
+        watchdog::synchronize();
         status(stream(handle).map(|_| ()))
     }
 

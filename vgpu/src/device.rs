@@ -108,18 +108,24 @@ pub(crate) fn make_context(ordinal: usize) -> Result<(), OutOfMemory> {
     memory::make_context(ordinal)
 }
 
+static CUDA_USED: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process was forked from one that had used the virtual GPU. Like CUDA, it cannot go on.
+/// Notes that this process has called CUDA. A process that only asked NVML may fork and go on.
+pub(crate) fn cuda_is_used() {
+    CUDA_USED.store(true, Ordering::Relaxed);
+}
+
+/// Whether this process was forked from one that had used CUDA. As on a GPU, it cannot go on.
 pub(crate) fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
 fn watch_forks() {
     extern "C" fn in_child() {
-        FORKED.store(true, Ordering::Relaxed);
+        FORKED.store(CUDA_USED.load(Ordering::Relaxed), Ordering::Relaxed);
     }
-    // SAFETY: the handler only stores to an atomic, which is safe in a forked child.
+    // SAFETY: the handler only copies between atomics, which is safe in a forked child.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 

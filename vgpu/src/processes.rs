@@ -7,6 +7,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -43,10 +44,24 @@ struct Table {
 
 struct Shared {
     table: &'static Table,
-    file: File,
+    path: PathBuf,
     /// Orders the threads of this process; `flock` orders processes only.
-    threads: Mutex<()>,
+    file: Mutex<Opened>,
     own: OnceLock<usize>,
+}
+
+/// The file as one process opened it: after a fork, parent and child would share one lock.
+struct Opened {
+    by: u32,
+    file: File,
+}
+
+impl Opened {
+    fn open(path: &Path) -> std::io::Result<Self> {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        Ok(Self { by: std::process::id(), file })
+    }
 }
 
 fn shared(machine: &Machine) -> Option<&'static Shared> {
@@ -64,7 +79,8 @@ fn shared(machine: &Machine) -> Option<&'static Shared> {
 
 fn open(machine: &Machine) -> std::io::Result<Shared> {
     let path = machine.folder.join(folder::PROCESSES);
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let opened = Opened::open(&path)?;
+    let file = &opened.file;
     let length = size_of::<Table>();
     if file.metadata()?.len() < length as u64 {
         file.set_len(length as u64)?;
@@ -86,23 +102,26 @@ fn open(machine: &Machine) -> std::io::Result<Shared> {
     // SAFETY: the mapping is never undone, page-aligned, and holds only atomics, for which any bytes
     // are valid and which other processes may change at any time.
     let table = unsafe { &*address.cast::<Table>() };
-    Ok(Shared { table, file, threads: Mutex::new(()), own: OnceLock::new() })
+    Ok(Shared { table, path, file: Mutex::new(opened), own: OnceLock::new() })
 }
 
 /// Holds the table against other threads and other processes.
-struct Lock<'a> {
-    file: &'a File,
-    _threads: MutexGuard<'a, ()>,
-}
+struct Lock<'a>(MutexGuard<'a, Opened>);
 
 impl Shared {
     fn lock(&self) -> Lock<'_> {
-        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.by != std::process::id() {
+            match Opened::open(&self.path) {
+                Ok(own) => *opened = own,
+                Err(error) => activity::internal_error(format!("no table of processes: {error}")),
+            }
+        }
         // SAFETY: the descriptor is open. An interrupted wait is tried again.
-        while unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX) } != 0
+        while unsafe { libc::flock(opened.file.as_raw_fd(), libc::LOCK_EX) } != 0
             && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
         {}
-        Lock { file: &self.file, _threads: threads }
+        Lock(opened)
     }
 
     fn live(&self) -> impl Iterator<Item = &Slot> {
@@ -141,7 +160,7 @@ impl Shared {
 impl Drop for Lock<'_> {
     fn drop(&mut self) {
         // SAFETY: the descriptor is open and locked by this process.
-        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+        unsafe { libc::flock(self.0.file.as_raw_fd(), libc::LOCK_UN) };
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use vramfit_vgpu_schema::{KernelCount, ProcessPeak, Report, SCHEMA, folder};
 
 use crate::device::Machine;
-use crate::{activity, device, entry, kernel, memory, processes, timeline};
+use crate::{activity, cudnn, device, entry, kernel, memory, processes, timeline};
 
 /// Kernels, products and plans listed; the totals count all.
 const MOST_LISTED: usize = 200;
@@ -94,6 +94,7 @@ fn collect(machine: &Machine) -> Option<Report> {
         convolutions,
         copies: activity::copies(),
         read_backs: activity::read_backs(),
+        cudnn: cudnn::source(),
         collectives,
         estimates: activity::estimates(),
         not_implemented,

@@ -2,6 +2,9 @@
 
 /// Environment variable that names the folder of the virtual GPU a process runs on.
 pub const VARIABLE: &str = "VRAMFIT_VGPU";
+/// Environment variable that may name a libcudnn of version 9.8 or newer: where the program's own is
+/// older, it is asked for engines and workspaces instead.
+pub const CUDNN_VARIABLE: &str = "VRAMFIT_CUDNN";
 /// The [`Description`](crate::Description).
 pub const DESCRIPTION: &str = "device.json";
 /// Binary table of the processes that use the virtual GPU, shared by mapping.

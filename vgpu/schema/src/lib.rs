@@ -14,8 +14,8 @@ mod report;
 
 pub use description::{Description, Device, ReadError};
 pub use report::{
-    Collective, Convolution, CopyTotals, Gemm, KernelCount, ProcessPeak, ReadBack, Report,
-    TimelinePoint,
+    Collective, Convolution, CopyTotals, Cudnn, CudnnAnswer, Gemm, KernelCount, ProcessPeak,
+    ReadBack, Report, TimelinePoint,
 };
 
 /// Version of both documents; raised by every change that an older reader would misread.

@@ -29,6 +29,9 @@ pub struct Report {
     pub copies: CopyTotals,
     /// Values that came back to the host though a kernel that never ran should have written them.
     pub read_backs: Vec<ReadBack>,
+    /// Who answered for cuDNN's engines and workspaces; none where cuDNN was not used.
+    #[serde(default)]
+    pub cudnn: Option<Cudnn>,
     /// NCCL calls by size, most bytes first.
     #[serde(default)]
     pub collectives: Vec<Collective>,
@@ -110,6 +113,29 @@ pub struct Convolution {
     pub workspace_bytes: u64,
     /// Executions.
     pub count: u64,
+}
+
+/// Where the workspaces of convolutions come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cudnn {
+    /// Version of the program's own cuDNN, 10000 × major + 100 × minor + patch.
+    pub program_version: u64,
+    /// Who answered.
+    pub answered_by: CudnnAnswer,
+    /// Version of the cuDNN that answered; none for the rule.
+    pub answering_version: Option<u64>,
+}
+
+/// Who answers for cuDNN. Below 9.8 it cannot be asked without a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CudnnAnswer {
+    /// The program's own library: exact.
+    Program,
+    /// A newer one ([`folder::CUDNN_VARIABLE`](crate::folder::CUDNN_VARIABLE)): engines may differ.
+    Newer,
+    /// A rule: an estimate.
+    Rule,
 }
 
 /// NCCL calls of one kind and size.

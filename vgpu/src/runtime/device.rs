@@ -18,6 +18,7 @@ pub(crate) fn ready() -> Result<&'static Machine, Status> {
         return Err(INITIALIZATION_ERROR);
     }
     let machine = device::machine().ok_or(NO_DEVICE)?;
+    device::cuda_is_used();
     if machine.visible().is_empty() { Err(NO_DEVICE) } else { Ok(machine) }
 }
 

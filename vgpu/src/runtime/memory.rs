@@ -147,7 +147,8 @@ entry_points! {
         if pointer.is_null() {
             return status(ready().and_then(|_| Ok(device::make_context(device::current())?)));
         }
-        done(memory::free(pointer))
+        // A forked child has its parent's pointers, but must not free what is the parent's.
+        status(ready().and_then(|_| if memory::free(pointer) { Ok(()) } else { Err(INVALID_VALUE) }))
     }
 
     /// Free and total memory of the current device; makes its context.

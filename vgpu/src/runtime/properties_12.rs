@@ -88,7 +88,7 @@ struct PropertiesOf12 {
 /// (CUDA programming guide, arithmetic instructions).
 fn single_to_double(device: &Device) -> c_int {
     match device.compute_capability {
-        (6 | 7 | 8 | 9 | 10, 0) => 2,
+        (6..=10, 0) => 2,
         (major, minor) if (major, minor) < (8, 0) => 32,
         _ => 64,
     }

@@ -5,7 +5,11 @@
 #![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
 mod cudnn;
+mod distributed;
+mod environments;
 mod exact;
+mod loader;
 mod machine;
 mod memory;
 mod training;
+mod versions;

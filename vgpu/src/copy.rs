@@ -38,7 +38,7 @@ pub(crate) fn would_write(target: *const c_void, bytes: usize) {
     written.ranges.retain(|&(from, to)| to <= start || start + bytes <= from);
 }
 
-/// Counts a launch, by `count`, that would write nothing but what [`write`] and [`would_write`] are
+/// Counts a launch, by `count`, that would write nothing but what [`write()`] and [`would_write`] are
 /// told of: what the host wrote elsewhere is still known.
 pub(crate) fn launch_of_known_effect(count: impl FnOnce()) {
     let mut written = HOST_WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);

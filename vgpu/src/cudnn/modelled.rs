@@ -1,5 +1,5 @@
 //! cuDNN's graph interface where no library answers: descriptors keep what they are given, heuristics
-//! offer the engines of [`rule`](super::rule), and plans have the workspace that the rule states.
+//! offer the engines of [`rule`], and plans have the workspace that the rule states.
 
 use std::collections::HashMap;
 use std::ffi::c_void;

@@ -72,6 +72,16 @@ pub enum ErrorKind {
         /// GPUs.
         world_size: u32,
     },
+    /// A batch beyond anything that is searched.
+    #[error("a target batch of {target} is {per_gpu} samples on one GPU, more than {most}")]
+    TargetTooLarge {
+        /// Samples in one optimizer step over all GPUs.
+        target: u32,
+        /// Of which each GPU goes through so many.
+        per_gpu: u32,
+        /// The most that can be asked for.
+        most: u32,
+    },
     /// A sequence that the model cannot take.
     #[error("a sequence of {sequence} tokens is longer than the {longest} of `{model}`")]
     SequenceTooLong {
@@ -81,6 +91,12 @@ pub enum ErrorKind {
         sequence: u32,
         /// Tokens the model takes at most.
         longest: u32,
+    },
+    /// No sequence for a model that needs one.
+    #[error("`{model}` needs a sequence of at least one token")]
+    SequenceMissing {
+        /// The model.
+        model: String,
     },
     /// A sequence given to a model that has none.
     #[error("`{model}` has no sequences, so `--seq {sequence}` has no meaning")]
@@ -134,6 +150,14 @@ pub enum ErrorKind {
         /// The version that can be read.
         expected: u32,
     },
+    /// A file that is not to be overwritten.
+    #[error("`{}` is in the way: {reason}", path.display())]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        reason: String,
+    },
     /// No worker to measure with.
     #[error("no worker at `{}`", path.display())]
     WorkerMissing {
@@ -141,12 +165,18 @@ pub enum ErrorKind {
         path: PathBuf,
     },
     /// A worker that ended by a signal.
-    #[error("the worker was killed by signal {signal} {doing}{}", likely_cause(*signal))]
+    #[error(
+        "the worker was killed by signal {signal} {doing}{}{}",
+        likely_cause(*signal),
+        last_line.as_deref().map(|line| format!(": {line}")).unwrap_or_default()
+    )]
     WorkerKilled {
         /// The signal.
         signal: i32,
         /// What it was at, e.g. `at micro-batch 8`.
         doing: String,
+        /// The last line it wrote to its standard error, if it wrote any.
+        last_line: Option<String>,
     },
     /// A worker that ended by itself without an answer.
     #[error("the worker ended with status {status} {doing}: {last_line}")]
@@ -201,6 +231,9 @@ pub enum ErrorKind {
         /// `--margin`.
         margin: Bytes,
     },
+    /// A real GPU is needed.
+    #[error("there is no NVIDIA GPU in this machine")]
+    NoRealGpu,
     /// NVML could not be opened or did not answer.
     #[error("{what}: {reason}")]
     Nvml {
@@ -217,17 +250,38 @@ pub enum ErrorKind {
         /// Where it was looked for.
         path: PathBuf,
     },
+    /// A library that is not the virtual GPU's.
+    #[error("`{}` is not the virtual GPU's library", path.display())]
+    NotTheVirtualGpu {
+        /// The file that was named.
+        path: PathBuf,
+    },
     /// The folder of a virtual GPU could not be written.
     #[error("cannot lay out the virtual GPU's folder: {source}")]
     VirtualGpuFolder {
         /// The operating system's reason.
         source: io::Error,
     },
+    /// A temporary folder that the dynamic linker cannot be told of.
+    #[error("the temporary folder `{}` has a space, a colon or the like in its path", path.display())]
+    TemporaryFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The working directory is gone.
+    #[error("the working directory does not exist any more")]
+    NoWorkingDirectory,
     /// The worker could not be started.
     #[error("cannot start `{}`: {source}", path.display())]
     WorkerStart {
         /// The worker's executable.
         path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// The operating system gave no thread.
+    #[error("cannot start a thread: {source}")]
+    NoThread {
         /// The operating system's reason.
         source: io::Error,
     },
@@ -300,15 +354,22 @@ impl Error {
             | ErrorKind::BadValue { .. }
             | ErrorKind::BadProfile { .. }
             | ErrorKind::UnevenTarget { .. }
+            | ErrorKind::TargetTooLarge { .. }
             | ErrorKind::SequenceTooLong { .. }
+            | ErrorKind::SequenceMissing { .. }
             | ErrorKind::NoSequences { .. }
             | ErrorKind::NoHardware { .. }
-            | ErrorKind::Unreadable { .. }
-            | ErrorKind::Unwritable { .. }
             | ErrorKind::BrokenPlan { .. }
             | ErrorKind::PlanVersion { .. }
+            | ErrorKind::InTheWay { .. }
             | ErrorKind::PlanWithoutChoice { .. }
-            | ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
+            | ErrorKind::TemporaryFolder { .. }
+            | ErrorKind::NoWorkingDirectory => ExitStatus::BadInput,
+            // The flags leave something; what others hold now is an answer about the GPU.
+            ErrorKind::NoBudget { usable, reserve, margin, .. } if reserve + margin < usable => {
+                ExitStatus::DoesNotFit
+            }
+            ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
             ErrorKind::WorkerMissing { .. }
             | ErrorKind::WorkerKilled { .. }
             | ErrorKind::WorkerEnded { .. }
@@ -318,16 +379,56 @@ impl Error {
             | ErrorKind::WorkerProtocol { .. }
             | ErrorKind::WorkerStart { .. }
             | ErrorKind::WorkerVersion { .. }
+            | ErrorKind::NoThread { .. }
             | ErrorKind::NothingMeasured { .. }
             | ErrorKind::Interrupted
+            | ErrorKind::NoRealGpu
             | ErrorKind::Nvml { .. }
             | ErrorKind::VirtualGpuMissing { .. }
+            | ErrorKind::NotTheVirtualGpu { .. }
             | ErrorKind::VirtualGpuFolder { .. }
             | ErrorKind::ProgramStart { .. } => ExitStatus::Failed,
+            ErrorKind::Unreadable { ref source, .. } | ErrorKind::Unwritable { ref source, .. } => {
+                match is_users(source) {
+                    true => ExitStatus::BadInput,
+                    false => ExitStatus::Failed,
+                }
+            }
             // A reader such as `head` has what it wanted.
             ErrorKind::ClosedOutput => ExitStatus::Done,
         }
     }
+}
+
+/// Foreign words as one line that does nothing to a terminal: control characters, and those that
+/// turn the direction of writing around, are replaced.
+pub fn one_line(text: &str) -> String {
+    let harmless = |character: char| match character {
+        '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            char::REPLACEMENT_CHARACTER
+        }
+        control if control.is_control() => char::REPLACEMENT_CHARACTER,
+        other => other,
+    };
+    text.trim().chars().map(harmless).collect()
+}
+
+/// Whether another path would have done, rather than another machine.
+fn is_users(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::NotFound
+            | Kind::PermissionDenied
+            | Kind::AlreadyExists
+            | Kind::InvalidInput
+            | Kind::InvalidData
+            | Kind::InvalidFilename
+            | Kind::NotADirectory
+            | Kind::IsADirectory
+            | Kind::ReadOnlyFilesystem
+    )
 }
 
 /// What most likely ended a child by this signal, where that is no riddle.
@@ -341,6 +442,10 @@ fn likely_cause(signal: i32) -> &'static str {
 /// The hints that follow from a kind alone.
 fn hints(kind: &ErrorKind) -> Vec<String> {
     let hint = match kind {
+        ErrorKind::UnevenTarget { world_size: 0, .. } => "at least one GPU is needed".to_owned(),
+        ErrorKind::TargetTooLarge { most, .. } => {
+            format!("up to {most} samples on each GPU; was it meant in tokens?")
+        }
         ErrorKind::UnevenTarget { target, world_size } => {
             let below = target - target % world_size;
             let above = u64::from(below) + u64::from(*world_size);
@@ -357,6 +462,14 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         ErrorKind::BrokenPlan { .. } | ErrorKind::PlanVersion { .. } => {
             "write it anew with `vramfit plan … --output`".to_owned()
         }
+        ErrorKind::InTheWay { .. } => "name another with `--output`".to_owned(),
+        ErrorKind::TemporaryFolder { .. } => {
+            "the dynamic linker would cut it there; set TMPDIR to another folder".to_owned()
+        }
+        ErrorKind::NoWorkingDirectory => "go to a folder that does, e.g. `cd ~`".to_owned(),
+        ErrorKind::NoRealGpu => {
+            "`vramfit run --gpu NAME -- vramfit gpu-check` rehearses it on a virtual one".to_owned()
+        }
         ErrorKind::WorkerMissing { .. } => {
             "`make` builds it; `VRAMFIT_WORKER` may name another".to_owned()
         }
@@ -365,6 +478,16 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         }
         ErrorKind::NoBudget { .. } => {
             "a smaller `--reserve` or `--margin`, or fewer programs on the GPU".to_owned()
+        }
+        ErrorKind::NothingMeasured { reason } | ErrorKind::WorkerRefused { message: reason }
+            if reason.contains("no kernel image") =>
+        {
+            "the worker's PyTorch was not built for a GPU as old as this: PyTorch 2.11 for CUDA 13 \
+             needs compute capability 7.5"
+                .to_owned()
+        }
+        ErrorKind::NotTheVirtualGpu { .. } => {
+            "`VRAMFIT_VGPU_LIBRARY` names it; unset, the one beside vramfit is taken".to_owned()
         }
         ErrorKind::VirtualGpuMissing { .. } => {
             "`make` builds it; `VRAMFIT_VGPU_LIBRARY` may name another".to_owned()
@@ -387,3 +510,17 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_words_do_nothing_to_a_terminal() {
+        assert_eq!(
+            one_line("a\nb\r\u{1b}[2Jc\u{202e}d\u{9b}\n"),
+            "a b \u{fffd}[2Jc\u{fffd}d\u{fffd}"
+        );
+        assert_eq!(one_line("µ-batch „8“"), "µ-batch „8“");
+    }
+}

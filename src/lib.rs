@@ -13,6 +13,7 @@
 //! the `use` lines and holds it.
 #![forbid(unsafe_code)]
 
+pub mod destination;
 pub mod error;
 pub mod units;
 
@@ -25,6 +26,7 @@ pub mod measurement;
 
 pub mod probe;
 
+pub mod comparison;
 pub mod plan;
 pub mod solve;
 

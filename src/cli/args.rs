@@ -13,13 +13,16 @@ use crate::workload::{Checkpointing, Optimizer, Precision};
 /// Runs the real training step with PyTorch, on your GPU or on a virtual one that executes nothing
 /// but accounts for every byte, and says which micro-batch fits.
 #[derive(Debug, Parser)]
-#[command(name = "vramfit", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "vramfit", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,
 }
 
-const EXIT_CODES: &str = "\
+const AFTER_HELP: &str = "\
+For those who want to check or correct vramfit itself:
+  gpu-check    Compare the GPU of this machine with its virtual twin
+
 Exit status: 0 it fits, or the work is done; 1 it does not fit; 2 bad input; 3 could not measure.";
 
 #[derive(Debug, Subcommand)]
@@ -29,6 +32,8 @@ pub(super) enum Command {
     Run(RunArgs),
     Gpus(GpusArgs),
     Models(ModelsArgs),
+    #[command(hide = true)]
+    GpuCheck(GpuCheckArgs),
     Completions(CompletionsArgs),
 }
 
@@ -193,25 +198,60 @@ pub(super) struct CheckArgs {
 const RUN_EXAMPLES: &str = "\
 Examples:
   vramfit run --gpu rtx-3050-laptop-4gb -- python train.py
-  vramfit run --gpu rtx-4090 --reserve 1GiB -- python -m my_project.train";
+  vramfit run --gpu rtx-4090 --reserve 1GiB -- python -m my_project.train
+  vramfit run --gpu rtx-4060-laptop --gpus 2 -- torchrun --nproc-per-node 2 ddp.py";
 
 /// Run any command on a virtual GPU
 ///
-/// The command finds the virtual GPU in place of NVIDIA's driver and libraries. Nothing is computed;
-/// memory is accounted for to the byte, and running out of it fails as on the real card.
+/// The command finds the virtual GPU in place of NVIDIA's driver and libraries. No kernel is executed;
+/// memory is accounted for to the byte, and running out of it fails as on the real card. In Python,
+/// small tensors are really computed, so that masks, lengths and counts steer the program as they
+/// would. What was seen is said on standard error at the end; the exit status is the command's.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) device: DeviceArgs,
 
-    /// Write what the command did on the virtual GPU as JSON to a file
+    /// How many of these GPUs the machine has
+    /// [default: as many as torchrun's --nproc-per-node says, or 1]
+    #[arg(long, value_name = "N", value_parser = values::gpus, help_heading = "GPU")]
+    pub(super) gpus: Option<u32>,
+
+    /// Compute no tensor, not even a small one
+    #[arg(long, help_heading = "Values")]
+    pub(super) no_shadow: bool,
+
+    /// What to go on with where a size depends on values that nobody knows
+    #[arg(
+        long,
+        value_name = "END",
+        value_enum,
+        default_value_t = UnknownSizes::Highest,
+        help_heading = "Values"
+    )]
+    pub(super) unknown_sizes: UnknownSizes,
+
+    /// Write what each process did on the virtual GPU as JSON to a file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) report: Option<PathBuf>,
+
+    /// Draw the memory of each process over its kernel launches
+    #[arg(long, help_heading = "Output")]
+    pub(super) timeline: bool,
 
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     pub(super) command: Vec<std::ffi::OsString>,
+}
+
+/// An end of the interval in which a size lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum UnknownSizes {
+    /// As many elements as there can be: the peak is an upper bound
+    Highest,
+    /// As few
+    Lowest,
 }
 
 /// What is trained.
@@ -243,9 +283,9 @@ pub(super) struct DeviceArgs {
     #[arg(long, value_name = "SIZE", value_parser = values::memory)]
     pub(super) vram: Option<Bytes>,
 
-    /// Memory that a desktop or another program needs, e.g. 600MiB
-    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = values::size)]
-    pub(super) reserve: Bytes,
+    /// Memory that a desktop or another program needs, e.g. 600MiB [default: 0]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub(super) reserve: Option<Bytes>,
 
     /// Memory to hold back against surprises, e.g. 5% or 200MiB
     /// [default: 5 %, at least 200 MiB; without a display 3 %, at least 128 MiB]
@@ -312,6 +352,53 @@ pub(super) enum Show {
         #[arg(long)]
         json: bool,
     },
+}
+
+const GPU_CHECK_EXAMPLES: &str = "\
+Examples:
+  vramfit gpu-check --points quick
+  vramfit gpu-check --gpu 1 --output rtx-3060.json
+  vramfit run --gpu rtx-3060-12gb -- vramfit gpu-check   # rehearses it without a GPU
+
+Exit status: 0 every point ran or was skipped; 2 bad input; 3 no GPU, or a point failed.";
+
+/// Compare the GPU of this machine with its virtual twin
+///
+/// Trains for a few steps at some forty points of all families, precisions and kinds of
+/// checkpointing, on the card and on the virtual GPU made after it, and writes what both say, with
+/// the differences, to one JSON file. Points that do not fit the card are skipped. The file is
+/// written after each point; a run that was stopped is taken up again.
+#[derive(Debug, Args)]
+#[command(after_help = GPU_CHECK_EXAMPLES)]
+pub(super) struct GpuCheckArgs {
+    /// GPU: its index, UUID or product name
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(super) gpu: String,
+
+    /// File for the measurements
+    #[arg(long, value_name = "FILE", default_value = "gpu-check.json")]
+    pub(super) output: PathBuf,
+
+    /// How many points to try
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Points::Full)]
+    pub(super) points: Points,
+
+    /// Seconds that one point may take
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = values::count)]
+    pub(super) timeout: u32,
+
+    /// Print the document instead of the table
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// How many points of `gpu-check` to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Points {
+    /// One or two of each family
+    Quick,
+    /// All
+    Full,
 }
 
 /// Print a completion script for a shell

@@ -2,17 +2,18 @@
 
 use serde::Serialize;
 
-use super::args::CheckArgs;
+use super::args::{CheckArgs, DeviceArgs};
 use super::output::Output;
 use super::plan::{launch, record};
 use super::planner::{self, Planner};
-use super::{choose_gpu, inputs};
-use crate::device::{Budget, Gpu};
+use super::{allocator, choose_gpu, inputs};
+use crate::device::{Budget, Gpu, Setup};
 use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::measurement::{Measurement, Outcome, Point, Setting, Verdict};
-use crate::plan::{self, Objective};
-use crate::probe::{Campaign, Change, Prober as _, WorkerProber};
+use crate::plan::{self, Objective, Plan};
+use crate::probe::{Campaign, Change, Prober as _, Record, WorkerProber};
 use crate::profile::Catalog;
+use crate::units::Share;
 use crate::workload::{Goal, Workload};
 
 /// Version of the JSON answer.
@@ -25,6 +26,7 @@ struct Question {
     micro_batch: u32,
     /// Of which the micro-batch is a part.
     goal: Goal,
+    setup: Setup,
     gpu: Gpu,
 }
 
@@ -38,6 +40,8 @@ struct Answer<'a> {
     measurement: Measurement,
     /// Changes with which it was tried and fits, the smallest first.
     would_fit: Vec<Change>,
+    /// Why not all were tried; null when they were, or it fits.
+    incomplete: Option<String>,
 }
 
 pub(super) fn run(
@@ -46,11 +50,11 @@ pub(super) fn run(
     output: &Output,
 ) -> Result<ExitStatus, Error> {
     let question = question(args, catalog, output)?;
-    let Question { workload, setting, micro_batch, goal, gpu } = &question;
+    let Question { workload, setting, micro_batch, goal, setup, gpu } = &question;
     let planner = Planner {
         catalog,
         gpu,
-        setup: choose_gpu::setup(&args.device),
+        setup: *setup,
         launch: launch(&args.measuring),
         workload: workload.clone(),
         goal: *goal,
@@ -58,13 +62,21 @@ pub(super) fn run(
         objective: Objective::default(),
     };
     let point = Point::to_probe(*setting, *micro_batch, goal);
-    let measurement = measure(&planner, point, args)?;
+    let record = record(&args.measuring)?;
+    let measurement = measure(&planner, point, record.clone()).map_err(allocator::hinted)?;
     if let Outcome::Failed { message } = &measurement.outcome {
-        return Err(ErrorKind::NothingMeasured { reason: message.clone() }.into());
+        let error = ErrorKind::NothingMeasured { reason: message.clone() };
+        return Err(allocator::hinted(error.into()));
     }
     let budget = gpu.budget();
     let fits = measurement.verdict(budget.budget) == Verdict::Fits;
-    let would_fit = if fits { Vec::new() } else { would_fit(&planner, point)? };
+    let mut would_fit = Vec::new();
+    let mut incomplete = None;
+    if !fits {
+        // That it does not fit is known; a failure from here on must not lose it.
+        let ended = find_what_would_fit(&planner, point, record, &mut would_fit);
+        incomplete = ended.err().map(|error| error.to_string());
+    }
     let answer = Answer {
         check_version: CHECK_VERSION,
         fits,
@@ -72,6 +84,7 @@ pub(super) fn run(
         budget,
         measurement,
         would_fit,
+        incomplete,
     };
     if args.json {
         output.json(&answer)?;
@@ -92,11 +105,8 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
             workload,
             setting: Setting { precision: args.precision, checkpointing: args.checkpoint },
             micro_batch,
-            goal: Goal {
-                target_batch: micro_batch.saturating_mul(args.accumulation),
-                world_size: 1,
-                ragged: false,
-            },
+            goal: Goal::new(micro_batch.saturating_mul(args.accumulation), 1, false)?,
+            setup: choose_gpu::setup(&args.device),
             gpu: chosen.open(choose_gpu::setup(&args.device))?,
         });
     };
@@ -104,41 +114,68 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
     let Some(choice) = &plan.recommendation else {
         return Err(ErrorKind::PlanWithoutChoice { path: path.clone() }.into());
     };
-    let mut device = args.device.clone();
-    if device.gpu == "auto" {
-        device.gpu.clone_from(&plan.device.name);
-    }
+    let device = device_of_plan(&args.device, &plan);
+    let setup = choose_gpu::setup(&device);
+    let chosen = choose_gpu::choose(&device, catalog, output)?;
+    inputs::in_hardware(choice.precision, &chosen)?;
     Ok(Question {
         setting: Setting { precision: choice.precision, checkpointing: choice.checkpointing },
         micro_batch: choice.micro_batch,
         goal: plan.goal,
-        gpu: choose_gpu::choose(&device, catalog, output)?.open(choose_gpu::setup(&device))?,
+        setup,
+        gpu: chosen.open(setup)?,
         workload: plan.workload,
     })
 }
 
+/// The plan's GPU with the plan's budget, except for what the flags say. On another card its memory
+/// and margin, which are figures of the plan's own card, have no meaning; what others need has.
+fn device_of_plan(args: &DeviceArgs, plan: &Plan) -> DeviceArgs {
+    let mut device = args.clone();
+    if device.gpu == "auto" {
+        device.gpu.clone_from(&plan.device.name);
+    }
+    if device.gpu == plan.device.name {
+        device.vram = device.vram.or(Some(plan.budget.total));
+        device.margin = device.margin.or(Some(Share::Bytes(plan.budget.margin)));
+    }
+    device.reserve = device.reserve.or(Some(plan.budget.reserve));
+    device
+}
+
 /// Tries the point; on a real card only after its twin had no objection, since running the card out
-/// of memory may take down what else runs on it.
-fn measure(planner: &Planner<'_>, point: Point, args: &CheckArgs) -> Result<Measurement, Error> {
+/// of memory may take down what else runs on it. A twin that cannot be asked has none.
+fn measure(
+    planner: &Planner<'_>,
+    point: Point,
+    record: Option<Record>,
+) -> Result<Measurement, Error> {
     let budget = planner.gpu.budget().budget;
-    if matches!(planner.gpu, Gpu::Real(_))
-        && let Ok(twin) = planner::twin(planner.gpu, planner.catalog)
-    {
-        let mut prober = WorkerProber::new(&twin, planner.launch.clone());
-        let predicted = prober.probe(&planner.workload, point)?;
-        if matches!(predicted.verdict(budget), Verdict::TooLarge | Verdict::Tight) {
+    if matches!(planner.gpu, Gpu::Real(_)) {
+        let predicted = planner::twin(planner.gpu, planner.catalog).and_then(|twin| {
+            WorkerProber::new(&twin, planner.launch.clone())
+                .recorded(record.clone())
+                .probe(&planner.workload, point)
+        });
+        if let Ok(predicted) = predicted
+            && matches!(predicted.verdict(budget), Verdict::TooLarge | Verdict::Tight)
+        {
             return Ok(predicted);
         }
     }
-    let mut prober =
-        WorkerProber::new(planner.gpu, planner.launch.clone()).recorded(record(&args.measuring)?);
+    let mut prober = WorkerProber::new(planner.gpu, planner.launch.clone()).recorded(record);
     prober.probe(&planner.workload, point)
 }
 
 /// The largest micro-batch of the same setting and effective batch, and the smallest other changes.
-fn would_fit(planner: &Planner<'_>, point: Point) -> Result<Vec<Change>, Error> {
+fn find_what_would_fit(
+    planner: &Planner<'_>,
+    point: Point,
+    record: Option<Record>,
+    changes: &mut Vec<Change>,
+) -> Result<(), Error> {
     let twin = planner::twin(planner.gpu, planner.catalog)?;
-    let mut prober = WorkerProber::new(&twin, planner.launch.clone());
+    let mut prober = WorkerProber::new(&twin, planner.launch.clone()).recorded(record.clone());
     let campaign = Campaign {
         workload: &planner.workload,
         goal: &planner.goal,
@@ -149,9 +186,12 @@ fn would_fit(planner: &Planner<'_>, point: Point) -> Result<Vec<Change>, Error> 
     drop(prober);
     let largest = findings.searches.iter().find_map(|searched| searched.largest);
     let smaller = largest.map(|index| findings.measurements[index].point.micro_batch);
-    let mut changes: Vec<_> = smaller.map(Change::MicroBatch).into_iter().collect();
-    changes.extend(planner::remedies(planner, &planner.workload, point)?);
-    Ok(changes)
+    changes.extend(smaller.map(Change::MicroBatch));
+    match (findings.interrupted, findings.stopped_by) {
+        (true, _) => Err(ErrorKind::Interrupted.into()),
+        (false, Some(reason)) => Err(ErrorKind::NothingMeasured { reason }.into()),
+        (false, None) => planner::remedies(planner, point, record, changes),
+    }
 }
 
 fn text(question: &Question, answer: &Answer<'_>) -> String {
@@ -190,9 +230,16 @@ fn text(question: &Question, answer: &Answer<'_>) -> String {
         other => format!("\n  {other}"),
     });
     let changes: String = changes.collect();
+    let untried = match &answer.incomplete {
+        Some(reason) => format!("\nwhich changes would help was not tried to the end: {reason}"),
+        None => String::new(),
+    };
     match (answer.fits, changes.is_empty()) {
         (true, _) => verdict,
+        (false, true) if answer.incomplete.is_some() => verdict + &untried,
         (false, true) => format!("{verdict}\nno single change was found with which it does"),
-        (false, false) => format!("{verdict}\nit would, each tried by itself, with:{changes}"),
+        (false, false) => {
+            format!("{verdict}\nit would, each tried by itself, with:{changes}{untried}")
+        }
     }
 }

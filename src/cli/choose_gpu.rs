@@ -13,7 +13,7 @@ const DEFAULT: &str = "rtx-3050-laptop-4gb";
 
 /// What the flags say of the GPU's memory.
 pub(super) fn setup(args: &DeviceArgs) -> Setup {
-    Setup { vram: args.vram, reserve: args.reserve, margin: args.margin }
+    Setup { vram: args.vram, reserve: args.reserve.unwrap_or_default(), margin: args.margin }
 }
 
 /// A GPU that is meant; a virtual one is not laid out yet.
@@ -86,7 +86,7 @@ pub(super) fn choose(
     }
 }
 
-/// The virtual GPU of that name, also where there is a real one; `auto` is the default card.
+/// `count` virtual GPUs of that name, also where there is a real one; `auto` is the default card.
 ///
 /// # Errors
 /// As [`Catalog::gpu`] and [`Chosen::open`].
@@ -94,9 +94,23 @@ pub(super) fn open_virtual(
     name: &str,
     catalog: &Catalog,
     setup: Setup,
+    count: u32,
 ) -> Result<VirtualGpu, Error> {
     let name = if name == "auto" { DEFAULT } else { name };
-    VirtualGpu::new(&catalog.gpu(name)?, setup)
+    VirtualGpu::several(&catalog.gpu(name)?, setup, count)
+}
+
+/// The card of this machine that is meant; `auto` is the first.
+///
+/// # Errors
+/// When there is none, or none of that name, or the driver is broken.
+pub(super) fn open_real(name: &str) -> Result<RealGpu, Error> {
+    let Some(gpus) = RealGpus::find()? else { return Err(ErrorKind::NoRealGpu.into()) };
+    let index = if name == "auto" { Some(0) } else { gpus.named(name) };
+    match index {
+        Some(index) => gpus.open(index, Setup::default()),
+        None => Err(not_here(name)),
+    }
 }
 
 fn real(name: &str, setup: Setup) -> Result<Option<RealGpu>, Error> {

@@ -13,31 +13,16 @@ const DEFAULT_SEQUENCE: u32 = 1024;
 /// What is to be trained.
 pub(super) fn workload(args: &WorkloadArgs, catalog: &Catalog) -> Result<Workload, Error> {
     let model = catalog.model(&args.model)?;
-    let sequence = match (args.seq, model.architecture.max_sequence()) {
-        (Some(sequence), None) => {
-            return Err(ErrorKind::NoSequences { model: model.name, sequence }.into());
-        }
-        (Some(sequence), Some(longest)) if sequence > longest => {
-            return Err(ErrorKind::SequenceTooLong { model: model.name, sequence, longest }.into());
-        }
-        (Some(sequence), Some(_)) => Some(sequence),
-        (None, longest) => longest.map(|longest| longest.min(DEFAULT_SEQUENCE)),
-    };
-    Ok(Workload {
+    let longest = model.architecture.max_sequence();
+    let workload = Workload {
         model,
-        sequence,
+        sequence: args.seq.or_else(|| longest.map(|longest| longest.min(DEFAULT_SEQUENCE))),
         optimizer: args.optimizer,
         optimizer_implementation: OptimizerImplementation::default(),
         gradient_clipping: None,
-    })
-}
-
-/// The samples that one GPU has to go through in one optimizer step.
-pub(super) fn samples_per_gpu(target: u32, world_size: u32) -> Result<u32, Error> {
-    match target % world_size {
-        0 => Ok(target / world_size),
-        _ => Err(ErrorKind::UnevenTarget { target, world_size }.into()),
-    }
+    };
+    workload.check_sequence()?;
+    Ok(workload)
 }
 
 /// Whether the card computes in this precision, rather than emulating it.

@@ -1,9 +1,11 @@
 //! The door: parses the command line, runs one command, words its end.
 
+mod allocator;
 mod args;
 mod check;
 mod choose_gpu;
 mod completions;
+mod gpu_check;
 mod gpus;
 mod inputs;
 mod models;
@@ -13,7 +15,9 @@ mod planner;
 mod progress;
 mod run;
 mod values;
+mod waiting;
 
+use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -21,7 +25,7 @@ use clap::Parser as _;
 
 use self::args::{Cli, Command};
 use self::output::Output;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::profile::Catalog;
 
 /// Runs the command that `args` ask for, program name first, and says how the program ends.
@@ -43,12 +47,18 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
+    let measures = matches!(command, Command::Plan(_) | Command::Check(_) | Command::Run(_));
+    if measures && env::current_dir().is_err() {
+        // Programs that are started there fail in ways that are harder to read.
+        return Err(ErrorKind::NoWorkingDirectory.into());
+    }
     let status = match command {
         Command::Plan(args) => plan::run(args, &Catalog::load()?, output),
         Command::Check(args) => check::run(args, &Catalog::load()?, output),
         // Its end is the end of the program it runs.
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
         Command::Gpus(args) => gpus::run(args, &Catalog::load()?, output),
+        Command::GpuCheck(args) => gpu_check::run(args, &Catalog::load()?, output),
         Command::Models(args) => models::run(args, &Catalog::load()?, output),
         Command::Completions(args) => completions::run(args, output),
     };

@@ -3,10 +3,12 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind, ExitStatus};
+use crate::destination::Destination;
+use crate::error::{Error, ErrorKind, ExitStatus, one_line};
 
 /// Where a command's words go.
 ///
@@ -34,6 +36,15 @@ impl Output {
         self.data(&text)
     }
 
+    /// Writes indented JSON to a file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn json_to(&self, value: &impl Serialize, file: &Destination) -> Result<(), Error> {
+        let text = serde_json::to_string_pretty(value).map_err(io::Error::from).map_err(lost)?;
+        file.write(&text)
+    }
+
     /// Says something that is not data. A terminal that is gone is no reason to stop.
     pub(super) fn say(&self, text: &str) {
         let _ = writeln!(io::stderr(), "{text}");
@@ -44,9 +55,31 @@ impl Output {
         if matches!(error.kind(), ErrorKind::ClosedOutput) {
             return;
         }
-        self.say(&format!("error: {error}"));
+        // File names are foreign words as well.
+        self.say(&format!("error: {}", one_line(&error.to_string())));
         for hint in error.hints() {
-            self.say(&format!("hint: {hint}"));
+            self.say(&format!("hint: {}", one_line(hint)));
+        }
+    }
+
+    /// Says what clap finds fault with as everything else here is said: a line, and what to do.
+    fn complaint(&self, text: &str) {
+        let mut paragraphs = text.split("\n\n").map(|part| part.replace('\'', "`"));
+        self.say(&one_line(&joined(&paragraphs.next().unwrap_or_default())));
+        for line in paragraphs.flat_map(|part| part.lines().map(joined).collect::<Vec<_>>()) {
+            let hint = line
+                .strip_prefix("tip: ")
+                .or_else(|| line.starts_with("[possible values").then_some(line.as_str()));
+            if let Some(hint) = hint {
+                self.say(&format!("hint: {}", one_line(hint)));
+            }
+        }
+        if let Some(usage) = text.lines().find_map(|line| line.strip_prefix("Usage: ")) {
+            let command: Vec<_> = usage
+                .split(' ')
+                .take_while(|word| word.starts_with(|first: char| first.is_ascii_lowercase()))
+                .collect();
+            self.say(&format!("hint: `{} --help` explains the arguments", command.join(" ")));
         }
     }
 
@@ -55,11 +88,15 @@ impl Output {
     /// # Errors
     /// As [`Self::data`].
     pub(super) fn clap(&self, error: &clap::Error) -> Result<ExitStatus, Error> {
-        let printed = error.print();
         if error.use_stderr() {
+            match error.kind() {
+                // No complaint: somebody typed the bare name, and reads help.
+                DisplayHelpOnMissingArgumentOrSubcommand => self.say(&error.to_string()),
+                _ => self.complaint(&error.to_string()),
+            }
             return Ok(ExitStatus::BadInput);
         }
-        printed.and_then(|()| io::stdout().flush()).map_err(lost)?;
+        error.print().and_then(|()| io::stdout().flush()).map_err(lost)?;
         Ok(ExitStatus::Done)
     }
 }
@@ -83,6 +120,10 @@ pub(super) fn table(
         }
     }
     table.trim_fmt()
+}
+
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn lost(source: io::Error) -> Error {

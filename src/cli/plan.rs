@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::args::{MeasuringArgs, Objective as Asked, PlanArgs};
 use super::output::Output;
 use super::planner::{self, Planner};
-use super::{choose_gpu, inputs};
-use crate::error::{Error, ExitStatus};
-use crate::plan::{self, Objective};
+use super::{allocator, choose_gpu, inputs};
+use crate::destination::{Destination, is_same_file};
+use crate::error::{Error, ErrorKind, ExitStatus};
+use crate::plan::Objective;
 use crate::probe::{Interrupt, Launch, Record};
 use crate::profile::Catalog;
 use crate::report::REPORTS;
@@ -18,7 +19,17 @@ pub(super) fn run(
     catalog: &Catalog,
     output: &Output,
 ) -> Result<ExitStatus, Error> {
-    inputs::samples_per_gpu(args.target_batch, args.world_size)?;
+    if let (Some(path), Some(record)) = (&args.output, &args.measuring.record)
+        && is_same_file(path, record)
+    {
+        return Err(Error::new(ErrorKind::BadValue {
+            flag: "--output".to_owned(),
+            value: path.display().to_string(),
+            reason: "the same file as `--record`".to_owned(),
+        })
+        .hint("name two files"));
+    }
+    let goal = Goal::new(args.target_batch, args.world_size, args.ragged)?;
     let workload = inputs::workload(&args.workload, catalog)?;
     let setup = choose_gpu::setup(&args.device);
     let chosen = choose_gpu::choose(&args.device, catalog, output)?;
@@ -30,11 +41,7 @@ pub(super) fn run(
         setup,
         launch: launch(&args.measuring),
         workload,
-        goal: Goal {
-            target_batch: args.target_batch,
-            world_size: args.world_size,
-            ragged: args.ragged,
-        },
+        goal,
         settings,
         objective: match args.objective {
             Asked::Throughput => Objective::Throughput,
@@ -42,18 +49,20 @@ pub(super) fn run(
             Asked::Memory => Objective::Memory,
         },
     };
-    let plan = planner.plan(record(&args.measuring)?)?;
-    if let Some(path) = &args.output {
-        plan::write(&plan, path)?;
-    }
+    let record = record(&args.measuring)?;
+    let destination = args.output.as_deref().map(Destination::open).transpose()?;
+    let plan = planner.plan(record).map_err(allocator::hinted)?;
+    // The plan has cost minutes: it is printed even when it cannot be written.
+    let written = destination.map_or(Ok(()), |file| output.json_to(&plan, &file));
     let name = if args.json { "json" } else { "table" };
     if let Some(report) = REPORTS.iter().find(|report| report.name() == name) {
         output.data(&report.render(&plan))?;
     }
-    Ok(match (&plan.recommendation, plan.incomplete) {
-        (Some(_), _) => ExitStatus::Done,
-        (None, false) => ExitStatus::DoesNotFit,
-        (None, true) => ExitStatus::Failed,
+    written?;
+    Ok(match &plan.recommendation {
+        Some(_) => ExitStatus::Done,
+        None if plan.fits_nothing() => ExitStatus::DoesNotFit,
+        None => ExitStatus::Failed,
     })
 }
 

@@ -1,12 +1,14 @@
 //! From a question to a plan: search, solve, and say what one should know.
 
 use super::choose_gpu::Chosen;
-use super::inputs;
 use super::progress::Progress;
-use crate::device::{Gpu, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile};
+use super::{allocator, inputs};
+use crate::device::{
+    Gpu, RealGpu, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile,
+};
 use crate::error::Error;
 use crate::measurement::{Outcome, Point, Setting, Verdict};
-use crate::plan::{DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
+use crate::plan::{Choice, DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
 use crate::probe::protocol::Hello;
 use crate::probe::{
     Campaign, Change, Findings, Launch, Prober, Record, Remedies, Verified, WorkerProber, verify,
@@ -40,6 +42,8 @@ struct Gathered {
     findings: Findings,
     notes: Vec<Note>,
     hello: Option<Hello>,
+    /// How many of the measurements, the first, are of a real card's twin.
+    on_twin: usize,
 }
 
 impl Planner<'_> {
@@ -50,18 +54,22 @@ impl Planner<'_> {
     pub(super) fn plan(&self, record: Option<Record>) -> Result<Plan, Error> {
         let mut gathered = match self.gpu {
             Gpu::Virtual(_) => {
-                self.search(self.gpu, record, &mut Progress::new(self.settings.len()))?
+                let mut progress = Progress::new(self.settings.len());
+                self.search(self.gpu, record.clone(), &mut progress)?
             }
-            Gpu::Real(_) => self.search_and_verify(record)?,
+            Gpu::Real(_) => self.search_and_verify(record.clone())?,
         };
         let findings = &gathered.findings;
         let budget = self.gpu.budget();
-        let choices = solve::choices(findings, &self.goal, budget.budget, self.objective);
+        let pays = self.gpu.has_tensor_cores();
+        let choices = solve::choices(findings, &self.goal, budget.budget, self.objective, pays);
         let incomplete = findings.interrupted || findings.stopped_by.is_some();
-        let would_fit = match choices.is_empty() && !incomplete {
-            true => self.would_fit(findings)?,
-            false => Vec::new(),
-        };
+        let mut would_fit = Vec::new();
+        let mut untried = None;
+        if choices.is_empty() && !incomplete {
+            // That nothing fits is known; a failure from here on must not lose it.
+            untried = self.would_fit(findings, record, &mut would_fit).err();
+        }
         let rungs = solve::compared(findings, &self.settings, &self.goal);
         let ladder = solve::ladder(findings, &rungs, &self.goal);
         let mut choices = choices.into_iter();
@@ -79,10 +87,12 @@ impl Planner<'_> {
             would_fit,
             measurements: Vec::new(),
             notes: Vec::new(),
-            incomplete,
+            incomplete: incomplete || untried.is_some(),
         };
         plan.notes = self.notes(&plan, &gathered);
+        plan.notes.extend(untried.map(|error| Note::ChangesUntried { reason: error.to_string() }));
         plan.notes.append(&mut gathered.notes);
+        plan.notes.extend(allocator::notes());
         plan.measurements = gathered.findings.measurements;
         Ok(plan)
     }
@@ -117,7 +127,7 @@ impl Planner<'_> {
         if let Gpu::Virtual(gpu) = gpu {
             notes.extend(notes_of_virtual_gpu(gpu));
         }
-        Ok(Gathered { findings, notes, hello })
+        Ok(Gathered { findings, notes, hello, on_twin: 0 })
     }
 
     fn measure_ladder(&self, findings: &mut Findings, prober: &mut dyn Prober) {
@@ -135,15 +145,17 @@ impl Planner<'_> {
     /// The campaign on the real card's virtual twin, then the card itself.
     fn search_and_verify(&self, record: Option<Record>) -> Result<Gathered, Error> {
         let mut progress = Progress::new(self.settings.len());
-        let twin = match self.twin() {
-            Ok(twin) => twin,
+        let on_twin =
+            twin(self.gpu, self.catalog).and_then(|twin| self.search(&twin, None, &mut progress));
+        let mut gathered = match on_twin {
+            Ok(gathered) => gathered,
+            // Also where the twin's workers do not run: the card may still be measured by itself.
             Err(error) => {
                 let mut gathered = self.search(self.gpu, record, &mut progress)?;
                 gathered.notes.push(Note::NoTwin { reason: error.to_string() });
                 return Ok(gathered);
             }
         };
-        let mut gathered = self.search(&twin, None, &mut progress)?;
         // What one should know of the twin's context and processes does not concern the card.
         gathered.notes.retain(|note| {
             !matches!(note, Note::ContextOfProfile { .. } | Note::OthersGrew { .. })
@@ -153,6 +165,7 @@ impl Planner<'_> {
             gathered.findings.searches.clear();
             return Ok(gathered);
         }
+        gathered.on_twin = gathered.findings.measurements.len();
         let mut prober = WorkerProber::new(self.gpu, self.launch.clone()).recorded(record);
         let Verified { factor, .. } = verify(
             &mut gathered.findings,
@@ -165,7 +178,6 @@ impl Planner<'_> {
         if (factor - 1.0).abs() > TWIN_TOLERANCE {
             gathered.notes.push(Note::TwinDiffers { factor });
         }
-        gathered.notes.push(Note::NextOnTwin);
         if prober.was_unnamed() {
             gathered.notes.push(Note::ProcessUnnamed);
         }
@@ -176,20 +188,21 @@ impl Planner<'_> {
         Ok(gathered)
     }
 
-    fn twin(&self) -> Result<Gpu, Error> {
-        twin(self.gpu, self.catalog)
-    }
-
     /// Changes with which one sample fits, tried on a virtual GPU.
-    fn would_fit(&self, findings: &Findings) -> Result<Vec<Change>, Error> {
+    fn would_fit(
+        &self,
+        findings: &Findings,
+        record: Option<Record>,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), Error> {
         // The setting that asks for least is the nearest to fitting.
-        let Some(setting) = self.settings.last() else { return Ok(Vec::new()) };
+        let Some(setting) = self.settings.last() else { return Ok(()) };
         let unknown = |known: &Outcome| matches!(known, Outcome::Failed { .. });
         if findings.measurements.iter().all(|known| unknown(&known.outcome)) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let point = Point::to_probe(*setting, 1, &self.goal);
-        remedies(self, &self.workload, point)
+        remedies(self, point, record, changes)
     }
 
     fn notes(&self, plan: &Plan, gathered: &Gathered) -> Vec<Note> {
@@ -216,6 +229,10 @@ impl Planner<'_> {
         }
         if self.goal.world_size > 1 {
             notes.push(Note::WorldSize { world_size: self.goal.world_size });
+        }
+        let points = next_on_twin(plan, gathered.on_twin);
+        if !points.is_empty() {
+            notes.push(Note::NextOnTwin { points });
         }
         notes.extend(of_points(findings, plan));
         notes
@@ -250,27 +267,33 @@ impl Planner<'_> {
 pub(super) fn twin(gpu: &Gpu, catalog: &Catalog) -> Result<Gpu, Error> {
     let profile = match gpu {
         Gpu::Virtual(gpu) => gpu.profile().clone(),
-        Gpu::Real(card) => {
-            let total = card.budget.total;
-            // A virtual card that stands in for a real one is of the same kind.
-            let product = card.product.trim_end_matches(VIRTUAL_SUFFIX);
-            let known = catalog.match_product(product, total, card.multiprocessors)?;
-            twin_profile(card, known.as_ref())
-        }
+        Gpu::Real(card) => twin_profile(card, profile_of(card, catalog)?.as_ref()),
     };
     VirtualGpu::with_budget(&profile, gpu.budget()).map(Box::new).map(Gpu::Virtual)
 }
 
+/// The profile of a real card, where there is one.
+///
+/// # Errors
+/// When a profile is broken.
+pub(super) fn profile_of(card: &RealGpu, catalog: &Catalog) -> Result<Option<GpuProfile>, Error> {
+    // A virtual card that stands in for a real one is of the same kind.
+    let product = card.product.trim_end_matches(VIRTUAL_SUFFIX);
+    catalog.match_product(product, card.budget.total, card.multiprocessors)
+}
+
 /// Changes with which a point that does not fit would, tried on the virtual GPU or twin: first on
-/// the same card, then a larger one.
+/// the same card, then a larger one. What was found before a failure is in `changes`.
 ///
 /// # Errors
 /// As [`Prober::probe`].
 pub(super) fn remedies(
     planner: &Planner<'_>,
-    workload: &Workload,
     point: Point,
-) -> Result<Vec<Change>, Error> {
+    record: Option<Record>,
+    changes: &mut Vec<Change>,
+) -> Result<(), Error> {
+    let workload = &planner.workload;
     let capability = planner.gpu.compute_capability();
     let mixed: Vec<_> = [Precision::Bf16, Precision::Fp16]
         .into_iter()
@@ -280,18 +303,18 @@ pub(super) fn remedies(
     let budget = planner.gpu.budget().budget;
     let search = Remedies { workload, point, mixed: &mixed, budget };
     let twin = twin(planner.gpu, planner.catalog)?;
-    let mut prober = WorkerProber::new(&twin, planner.launch.clone());
-    let mut changes = search.on_this_card(&mut prober, MOST_CHANGES)?;
+    let mut prober = WorkerProber::new(&twin, planner.launch.clone()).recorded(record.clone());
+    changes.extend(search.on_this_card(&mut prober, MOST_CHANGES)?);
     drop(prober);
     let cards = larger_cards(planner)?;
     let setup = Setup { vram: None, ..planner.setup };
     let another = search.on_another_card(&cards, &mut |card| {
         let gpu = Gpu::Virtual(Box::new(VirtualGpu::new(card, setup)?));
-        let mut prober = WorkerProber::new(&gpu, planner.launch.clone());
+        let mut prober = WorkerProber::new(&gpu, planner.launch.clone()).recorded(record.clone());
         Ok(prober.probe(workload, point)?.verdict(gpu.budget().budget) == Verdict::Fits)
     })?;
     changes.extend(another);
-    Ok(changes)
+    Ok(())
 }
 
 /// Cards with more memory that have the precisions of this one, one of each size, ascending.
@@ -307,6 +330,21 @@ fn larger_cards(planner: &Planner<'_>) -> Result<Vec<GpuProfile>, Error> {
     });
     cards.dedup_by_key(|card| card.total_memory.value.as_mib() as u64 / 1000);
     Ok(cards)
+}
+
+/// The next larger micro-batches that a plan states though only the twin, of which the first
+/// `on_twin` measurements are, has tried them.
+fn next_on_twin(plan: &Plan, on_twin: usize) -> Vec<Tried> {
+    plan.recommendation
+        .iter()
+        .chain(&plan.alternatives)
+        .filter_map(|choice| {
+            let next = choice.next.filter(|next| next.evidence < on_twin)?;
+            let Choice { precision, checkpointing, .. } = *choice;
+            let setting = Setting { precision, checkpointing };
+            Some(Tried { setting, micro_batch: next.micro_batch })
+        })
+        .collect()
 }
 
 fn of_points(findings: &Findings, plan: &Plan) -> Vec<Note> {

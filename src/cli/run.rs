@@ -1,85 +1,91 @@
 //! `vramfit run`.
 
-use std::fs;
-use std::io;
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Instant;
 
-use super::args::RunArgs;
-use super::choose_gpu;
+use super::args::{RunArgs, UnknownSizes};
 use super::output::Output;
-use crate::device::{RunReports, VirtualGpu, read_run_reports};
+use super::{choose_gpu, waiting};
+use crate::destination::Destination;
+use crate::device::{PythonSetup, VirtualGpu, read_run_reports};
 use crate::error::{Error, ErrorKind};
-use crate::probe::Interrupt;
 use crate::profile::Catalog;
-use crate::units::Bytes;
+use crate::report::{RUN_SCHEMA, RunDocument, run_summary};
 
 pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<ExitCode, Error> {
     let setup = choose_gpu::setup(&args.device);
-    let gpu = choose_gpu::open_virtual(&args.device.gpu, catalog, setup)?;
-    // The terminal sends Ctrl-C to the command as well; this program waits for how it takes it.
-    let _waiting = Interrupt::install();
-    // clap sees to it that there is one.
-    let [program, arguments @ ..] = args.command.as_slice() else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    let status = Command::new(program).args(arguments).envs(gpu.environment()).status().map_err(
-        |source| ErrorKind::ProgramStart {
-            program: program.to_string_lossy().into_owned(),
-            source,
-        },
-    )?;
+    let count = args.gpus.or_else(|| ranks(&args.command)).unwrap_or(1);
+    let gpu = choose_gpu::open_virtual(&args.device.gpu, catalog, setup, count)?;
+    let report = args.report.as_deref().map(Destination::open).transpose()?;
+    let begun = Instant::now();
+    let status = start(args, &gpu)?;
     let seen = read_run_reports(gpu.folder());
-    output.say(&banner(&gpu, &seen));
-    if let Some(path) = &args.report {
-        write(&seen, path)?;
+    let document = RunDocument {
+        schema: RUN_SCHEMA,
+        command: args.command.iter().map(|it| it.to_string_lossy().into_owned()).collect(),
+        gpu: gpu.product(),
+        gpus: gpu.count(),
+        budget: gpu.budget().budget,
+        exit_status: status.code(),
+        signal: status.signal(),
+        seconds: begun.elapsed().as_secs_f64(),
+        processes: &seen.reports,
+    };
+    for line in run_summary(&document, &seen, args.timeline) {
+        output.say(&format!("vramfit: {line}"));
+    }
+    // Whoever runs this in place of the command goes by the command's status, whatever else fails.
+    if let Some(Err(error)) = report.map(|file| output.json_to(&document, &file)) {
+        output.error(&error);
     }
     Ok(exit_code(status))
 }
 
-/// What must not be forgotten of a run on a virtual GPU.
-fn banner(gpu: &VirtualGpu, seen: &RunReports) -> String {
-    let budget = gpu.budget().budget;
-    let mut lines = vec![format!(
-        "vramfit: ran on {}. Nothing was computed: results and saved weights are void.",
-        gpu.product()
-    )];
-    let peak = seen.reports.iter().flat_map(|report| report.device_peak_bytes.first()).max();
-    match peak {
-        Some(peak) => {
-            let peak = Bytes(*peak);
-            lines.push(format!("vramfit: peak {peak} of {budget}"));
-        }
-        None => lines.push("vramfit: the command did not use the GPU".to_owned()),
-    }
-    if !seen.not_implemented.is_empty() {
-        let names = seen.not_implemented.join(", ");
-        lines.push(format!("vramfit: called, but not implemented: {names}"));
-    }
-    if seen.read_backs > 0 {
-        lines.push(format!(
-            "vramfit: {} values came back that no kernel had computed",
-            seen.read_backs
-        ));
-    }
-    lines.extend(
-        seen.internal_errors
-            .iter()
-            .map(|error| format!("vramfit: a failure inside the virtual GPU: {error}")),
-    );
-    lines.join("\n")
+fn start(args: &RunArgs, gpu: &VirtualGpu) -> Result<ExitStatus, Error> {
+    // clap sees to it that there is one.
+    let Some((program, arguments)) = args.command.split_first() else {
+        return Ok(ExitStatus::default());
+    };
+    let python = PythonSetup {
+        shadow: !args.no_shadow,
+        lowest_sizes: args.unknown_sizes == UnknownSizes::Lowest,
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).envs(gpu.environment()).envs(gpu.python_environment(python));
+    waiting::status(&mut command).map_err(|source| {
+        let program = program.to_string_lossy().into_owned();
+        ErrorKind::ProgramStart { program, source }.into()
+    })
 }
 
-fn write(seen: &RunReports, path: &Path) -> Result<(), Error> {
-    serde_json::to_string_pretty(&seen.reports)
-        .map_err(io::Error::from)
-        .and_then(|text| fs::write(path, text + "\n"))
-        .map_err(|source| ErrorKind::Unwritable { path: path.to_path_buf(), source }.into())
+/// The processes that `torchrun` is asked to start on this machine, each with a GPU of its own.
+fn ranks(command: &[OsString]) -> Option<u32> {
+    let words: Vec<_> = command.iter().map(|it| it.to_string_lossy()).collect();
+    words.iter().enumerate().find_map(|(index, word)| {
+        let (flag, value) = word.split_once('=').unwrap_or((word, words.get(index + 1)?));
+        let is_count = matches!(flag.replace('_', "-").as_str(), "--nproc-per-node");
+        is_count.then(|| value.parse().ok().filter(|count| *count > 0))?
+    })
 }
 
 /// The command's own status; of one that ended by a signal, 128 and the signal, as shells do.
 fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
     ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn torchrun_says_how_many_gpus_are_needed() {
+        let ranks = |text: &str| ranks(&text.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(ranks("torchrun --nproc_per_node 2 ddp.py"), Some(2));
+        assert_eq!(ranks("torchrun --nproc-per-node=4 ddp.py"), Some(4));
+        assert_eq!(ranks("torchrun --nproc-per-node=gpu ddp.py"), None);
+        assert_eq!(ranks("python train.py --nproc"), None);
+    }
 }

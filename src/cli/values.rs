@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::error::{ContextKind, ContextValue};
+use vramfit_vgpu_schema::Description;
 
 use crate::error::{Error, ErrorKind};
 use crate::units::{Bytes, Share};
@@ -35,6 +36,15 @@ pub(super) fn count(text: &str) -> Result<u32, Refusal> {
             "not a whole number from 1 to 4294967295",
             "give a whole number such as 64",
         ),
+    }
+}
+
+/// A number of GPUs in one machine.
+pub(super) fn gpus(text: &str) -> Result<u32, Refusal> {
+    const MOST: u32 = Description::MAX_DEVICES as u32;
+    match text.parse() {
+        Ok(count @ 1..=MOST) => Ok(count),
+        _ => refuse(text, "not a whole number from 1 to 16", "a virtual machine has up to 16 GPUs"),
     }
 }
 

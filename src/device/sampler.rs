@@ -4,15 +4,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nvml_wrapper::Nvml;
+use serde::{Deserialize, Serialize};
 
 use super::real_gpu::process_bytes;
+use crate::error::{Error, ErrorKind};
 use crate::units::Bytes;
 
 /// Between two readings: 250 a second, with room left for the reading itself to take a while.
 const INTERVAL: Duration = Duration::from_millis(4);
 
 /// What was seen of one process on a GPU, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sight {
     /// Held by the process at the last reading.
     pub process: Bytes,
@@ -56,10 +58,13 @@ impl Sampler {
     }
 
     /// Starts to watch process `pid` on the GPU with this UUID.
-    pub fn start(nvml: Arc<Nvml>, uuid: String, pid: u32, baseline: u64) -> Self {
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(nvml: Arc<Nvml>, uuid: String, pid: u32, baseline: u64) -> Result<Self, Error> {
         let shared =
             Arc::new(Shared { sight: Mutex::new(Sight::default()), ended: AtomicBool::new(false) });
-        let thread = thread::spawn({
+        let watch = {
             let (nvml, uuid, shared) = (Arc::clone(&nvml), uuid.clone(), Arc::clone(&shared));
             move || {
                 while !shared.ended.load(Ordering::Relaxed) {
@@ -68,8 +73,12 @@ impl Sampler {
                     thread::sleep(INTERVAL.saturating_sub(begun.elapsed()));
                 }
             }
-        });
-        Self { nvml, uuid, pid, baseline, shared, thread: Some(thread) }
+        };
+        let thread = thread::Builder::new()
+            .name("sampler".to_owned())
+            .spawn(watch)
+            .map_err(|source| ErrorKind::NoThread { source })?;
+        Ok(Self { nvml, uuid, pid, baseline, shared, thread: Some(thread) })
     }
 
     /// Forgets the peaks.
@@ -99,12 +108,14 @@ fn lock(sight: &Mutex<Sight>) -> std::sync::MutexGuard<'_, Sight> {
 }
 
 fn read(nvml: &Nvml, uuid: &str, pid: u32, baseline: u64, sight: &Mutex<Sight>) {
+    // Held while reading, so that no reading begun before a reset is taken in after it.
+    let mut sight = lock(sight);
     let Ok(device) = nvml.device_by_uuid(uuid) else { return };
     let Ok(memory) = device.memory_info() else { return };
     let named = process_bytes(&device, pid);
     // Two questions are not one moment: others are told apart only where nothing moved in between.
     let still = device.memory_info().is_ok_and(|again| again.used == memory.used);
-    lock(sight).take_in(memory.used, named, baseline, still);
+    sight.take_in(memory.used, named, baseline, still);
 }
 
 impl Sight {

@@ -2,8 +2,9 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nvml_wrapper::Nvml;
 use tempfile::TempDir;
@@ -13,6 +14,7 @@ use super::Budget;
 use super::budget::default_margin;
 use super::limits::{Limits, REGISTERS};
 use super::nvml::open;
+use super::python::{self, PythonSetup};
 use crate::error::{Error, ErrorKind};
 use crate::profile::gpu::GpuProfile;
 use crate::units::{Bytes, Share};
@@ -42,15 +44,29 @@ pub struct Setup {
     pub margin: Option<Share>,
 }
 
-/// A virtual GPU in a private folder of its own, gone when this is dropped.
+/// A virtual GPU, or several of one kind, in a private folder of its own, gone when this is dropped.
 pub struct VirtualGpu {
     profile: GpuProfile,
     budget: Budget,
-    device: Device,
-    library: PathBuf,
+    devices: Vec<Device>,
     nvml: Arc<Nvml>,
     // Last, so that the library is closed before its file goes.
     folder: TempDir,
+}
+
+/// Folders of this process, those that are gone among them, for an end without unwinding.
+static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes the folders of all virtual GPUs of this process, which is about to end at once.
+pub fn remove_folders() {
+    for folder in folders().drain(..) {
+        // Whoever is being unwound may have removed it already.
+        let _ = fs::remove_dir_all(folder);
+    }
+}
+
+fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
+    FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl VirtualGpu {
@@ -60,8 +76,15 @@ impl VirtualGpu {
     /// When nothing is left to plan with, the library of the virtual GPU is not there, or the folder
     /// cannot be written.
     pub fn new(profile: &GpuProfile, setup: Setup) -> Result<Self, Error> {
-        let budget = budget(profile, setup)?;
-        Self::with_budget(profile, budget)
+        Self::several(profile, setup, 1)
+    }
+
+    /// Lays out the folder of `count` cards of this profile in one machine.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn several(profile: &GpuProfile, setup: Setup, count: u32) -> Result<Self, Error> {
+        Self::lay_out(profile, budget(profile, setup)?, count)
     }
 
     /// Like [`Self::new`] with a budget that is known already: the twin of a real card.
@@ -69,17 +92,27 @@ impl VirtualGpu {
     /// # Errors
     /// When the library of the virtual GPU is not there, or the folder cannot be written.
     pub fn with_budget(profile: &GpuProfile, budget: Budget) -> Result<Self, Error> {
+        Self::lay_out(profile, budget, 1)
+    }
+
+    fn lay_out(profile: &GpuProfile, budget: Budget, count: u32) -> Result<Self, Error> {
         let library = library()?;
-        let device = describe(profile, &budget);
-        let folder = lay_out(&library, &device)
+        let devices: Vec<_> =
+            (0..count.max(1)).map(|index| describe(profile, &budget, index)).collect();
+        let folder = lay_out(&library, &devices)
             .map_err(|source| Error::new(ErrorKind::VirtualGpuFolder { source }))?;
+        // The dynamic linker takes each of these for the end of a path.
+        if folder.path().as_os_str().as_bytes().iter().any(|byte| b" :;\t\n$".contains(byte)) {
+            return Err(ErrorKind::TemporaryFolder { path: env::temp_dir() }.into());
+        }
         // The dynamic linker knows libraries by inode: through the links, the second virtual GPU
         // that this process opened would be the first one again. A copy is a library of its own,
         // except on a file system that lets nothing be executed, where the link still serves.
         let own = folder.path().join(OWN_NVML);
+        folders().push(folder.path().to_owned());
         let nvml = open(Some(own.as_os_str()))
             .or_else(|_| open(Some(folder.path().join(folder::LIBRARIES[2]).as_os_str())))?;
-        Ok(Self { profile: profile.clone(), budget, device, library, nvml: Arc::new(nvml), folder })
+        Ok(Self { profile: profile.clone(), budget, devices, nvml: Arc::new(nvml), folder })
     }
 
     /// The profile it was made from.
@@ -94,14 +127,19 @@ impl VirtualGpu {
 
     /// Product name; ends in [`VIRTUAL_SUFFIX`].
     pub fn product(&self) -> &str {
-        &self.device.name
+        &self.devices[0].name
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.devices.len()
     }
 
     pub(super) fn uuid(&self) -> &str {
-        &self.device.uuid
+        &self.devices[0].uuid
     }
 
-    /// What may be used of it.
+    /// What may be used of it, or of each.
     pub fn budget(&self) -> Budget {
         self.budget
     }
@@ -116,16 +154,27 @@ impl VirtualGpu {
         let folder = self.folder.path();
         let pairs = [
             (folder::VARIABLE, folder.as_os_str().to_owned()),
-            ("LD_PRELOAD", prepend(self.library.as_os_str(), "LD_PRELOAD")),
+            // By its link here: `LD_PRELOAD` is a list, and cannot hold a path with a space in it.
+            ("LD_PRELOAD", prepend(folder.join(LIBRARY).as_os_str(), "LD_PRELOAD")),
             ("LD_LIBRARY_PATH", prepend(folder.as_os_str(), "LD_LIBRARY_PATH")),
             ("TRITON_LIBCUDA_PATH", folder.as_os_str().to_owned()),
             ("TRITON_CACHE_DIR", folder.join("triton").into_os_string()),
             ("TORCHINDUCTOR_CACHE_DIR", folder.join("inductor").into_os_string()),
             ("CUDA_CACHE_PATH", folder.join("cuda").into_os_string()),
-            ("CUDA_VISIBLE_DEVICES", OsString::from("0")),
+            ("CUDA_VISIBLE_DEVICES", OsString::from(self.ordinals())),
             ("PYTHONHASHSEED", OsString::from("0")),
         ];
         pairs.into_iter().map(|(name, value)| (OsString::from(name), value)).collect()
+    }
+
+    /// Further variables for a child that may be Python, or start it: small tensors are really
+    /// computed there, and lines of the program are known to the report.
+    pub fn python_environment(&self, setup: PythonSetup) -> Vec<(OsString, OsString)> {
+        python::environment(self.folder.path(), setup)
+    }
+
+    fn ordinals(&self) -> String {
+        (0..self.count()).map(|ordinal| ordinal.to_string()).collect::<Vec<_>>().join(",")
     }
 }
 
@@ -144,21 +193,30 @@ fn budget(profile: &GpuProfile, setup: Setup) -> Result<Budget, Error> {
     let total = setup.vram.unwrap_or(profile.total_memory.value);
     let margin = match setup.margin {
         Some(margin) => margin.of(total),
-        None => default_margin(total, true),
+        None => default_margin(total, profile.segment.has_display()),
     };
     Budget::new(total, total.saturating_sub(driver), Bytes::ZERO, setup.reserve, margin)
 }
 
 /// The library beside the executable, or the one that [`LIBRARY_VARIABLE`] names.
 fn library() -> Result<PathBuf, Error> {
-    let path = match env::var_os(LIBRARY_VARIABLE) {
+    let named = env::var_os(LIBRARY_VARIABLE);
+    let path = match &named {
         Some(path) => PathBuf::from(path),
         None => beside_executable(LIBRARY),
     };
-    match path.canonicalize() {
-        Ok(path) => Ok(path),
-        Err(_) => Err(ErrorKind::VirtualGpuMissing { path }.into()),
+    let Ok(path) = path.canonicalize() else {
+        return Err(ErrorKind::VirtualGpuMissing { path }.into());
+    };
+    // It would be taken for a broken driver.
+    let is_ours = |text: Vec<u8>| {
+        let sign = folder::VARIABLE.as_bytes();
+        text.windows(sign.len()).any(|window| window == sign)
+    };
+    if named.is_some() && !(path.is_file() && fs::read(&path).is_ok_and(is_ours)) {
+        return Err(ErrorKind::NotTheVirtualGpu { path }.into());
     }
+    Ok(path)
 }
 
 /// Where a file lies that is built together with this program.
@@ -172,24 +230,25 @@ pub(crate) fn beside_executable(name: &str) -> PathBuf {
     }
 }
 
-fn lay_out(library: &Path, device: &Device) -> io::Result<TempDir> {
+fn lay_out(library: &Path, devices: &[Device]) -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("vramfit-").tempdir()?;
     let description = Description {
         schema: SCHEMA,
         driver_version: DRIVER_VERSION.to_owned(),
         cuda_version: CUDA_VERSION,
-        devices: vec![device.clone()],
+        devices: devices.to_vec(),
     };
     fs::write(folder.path().join(folder::DESCRIPTION), serde_json::to_vec_pretty(&description)?)?;
-    for name in folder::LIBRARIES {
+    for name in folder::LIBRARIES.into_iter().chain([LIBRARY]) {
         std::os::unix::fs::symlink(library, folder.path().join(name))?;
     }
     fs::copy(library, folder.path().join(OWN_NVML))?;
+    python::lay_out(folder.path())?;
     Ok(folder)
 }
 
-/// The device such that CUDA's free memory, before a context is made, equals the budget.
-fn describe(profile: &GpuProfile, budget: &Budget) -> Device {
+/// Device `index`, such that CUDA's free memory, before a context is made, equals the budget.
+fn describe(profile: &GpuProfile, budget: &Budget, index: u32) -> Device {
     let capability = profile.compute_capability.value;
     let limits = Limits::of(capability);
     Device {
@@ -197,7 +256,7 @@ fn describe(profile: &GpuProfile, budget: &Budget) -> Device {
             Some(_) => profile.product.clone(),
             None => format!("{}{VIRTUAL_SUFFIX}", profile.product),
         },
-        uuid: uuid(&profile.name),
+        uuid: uuid(&profile.name, index),
         total_memory_bytes: budget.total.get(),
         usable_memory_bytes: budget.usable.get(),
         held_memory_bytes: (budget.usable - budget.budget).get(),
@@ -219,13 +278,16 @@ fn describe(profile: &GpuProfile, budget: &Budget) -> Device {
     }
 }
 
-/// The same for the same profile on every machine: the 128-bit FNV-1a hash of its name, marked as
-/// version 8 (RFC 9562: free form).
-fn uuid(name: &str) -> String {
+/// The same for the same profile on every machine: the 128-bit FNV-1a hash of its name, and of its
+/// index if it is not the first, marked as version 8 (RFC 9562: free form).
+fn uuid(name: &str, index: u32) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    let hash =
-        name.bytes().fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    let further = if index == 0 { String::new() } else { format!("#{index}") };
+    let hash = name
+        .bytes()
+        .chain(further.bytes())
+        .fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
     let marked = hash & !(0xf << 76) & !(0x3 << 62) | 0x8 << 76 | 0x2 << 62;
     let hex = format!("{marked:032x}");
     format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
@@ -265,7 +327,7 @@ pub(super) mod tests {
     fn free_memory_of_the_described_device_is_the_budget() {
         let setup = Setup { reserve: Bytes::mib(600), ..Setup::default() };
         let budget = budget(&profile(), setup).unwrap();
-        let device = describe(&profile(), &budget);
+        let device = describe(&profile(), &budget, 0);
         assert_eq!(
             device.usable_memory_bytes - device.held_memory_bytes,
             budget.budget.get(),
@@ -285,9 +347,10 @@ pub(super) mod tests {
 
     #[test]
     fn uuids_are_well_formed_and_stable() {
-        assert_eq!(uuid("rtx-3050-laptop-4gb"), uuid("rtx-3050-laptop-4gb"));
-        assert_ne!(uuid("rtx-3050-laptop-4gb"), uuid("rtx-3050-laptop-6gb"));
-        let uuid = uuid("t4");
+        assert_eq!(uuid("rtx-3050-laptop-4gb", 1), uuid("rtx-3050-laptop-4gb", 1));
+        assert_ne!(uuid("rtx-3050-laptop-4gb", 0), uuid("rtx-3050-laptop-6gb", 0));
+        assert_ne!(uuid("t4", 0), uuid("t4", 1));
+        let uuid = uuid("t4", 0);
         let lengths: Vec<_> = uuid.split('-').map(str::len).collect();
         assert_eq!(lengths, [3, 8, 4, 4, 4, 12], "{uuid}");
         assert_eq!(&uuid[18..19], "8", "{uuid}");

@@ -3,19 +3,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::check::contradiction;
 use super::{PLAN_VERSION, Plan};
 use crate::error::{Error, ErrorKind};
-
-/// Writes a plan as indented JSON.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write(plan: &Plan, path: &Path) -> Result<(), Error> {
-    serde_json::to_string_pretty(plan)
-        .map_err(std::io::Error::from)
-        .and_then(|text| fs::write(path, text + "\n"))
-        .map_err(|source| ErrorKind::Unwritable { path: path.to_path_buf(), source }.into())
-}
 
 /// Reads a plan.
 ///
@@ -38,5 +28,9 @@ pub fn read(path: &Path) -> Result<Plan, Error> {
     if found != u64::from(PLAN_VERSION) {
         return Err(ErrorKind::PlanVersion { path: path(), found, expected: PLAN_VERSION }.into());
     }
-    serde_json::from_str(&text).map_err(broken)
+    let plan = serde_json::from_str(&text).map_err(broken)?;
+    match contradiction(&plan) {
+        None => Ok(plan),
+        Some(reason) => Err(ErrorKind::BrokenPlan { path: path(), reason }.into()),
+    }
 }

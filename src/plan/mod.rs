@@ -1,5 +1,6 @@
 //! The answer as data: a versioned document that is printed, written to a file and read again.
 
+mod check;
 mod file;
 mod note;
 
@@ -12,7 +13,7 @@ use crate::probe::Change;
 use crate::units::Bytes;
 use crate::workload::{Checkpointing, Goal, Precision, Workload};
 
-pub use file::{read, write};
+pub use file::read;
 pub use note::{Note, Tried};
 
 /// Version of the document; raised by every change that an older reader would misread.
@@ -50,6 +51,14 @@ pub struct Plan {
     pub notes: Vec<Note>,
     /// The search was stopped before its end; what is recommended fits, but better may exist.
     pub incomplete: bool,
+}
+
+impl Plan {
+    /// Whether it is known that nothing fits, though perhaps not what would.
+    pub fn fits_nothing(&self) -> bool {
+        let untried = |note: &Note| matches!(note, Note::ChangesUntried { .. });
+        self.recommendation.is_none() && (!self.incomplete || self.notes.iter().any(untried))
+    }
 }
 
 /// Versions that the numbers depend on.
@@ -161,7 +170,9 @@ pub struct Rung {
 }
 
 /// The means of saving memory, in the careful person's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, PartialOrd, Ord, Eq, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// Nothing: the whole target in one step, in the least risky precision.

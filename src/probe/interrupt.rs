@@ -1,10 +1,18 @@
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use std::thread;
 
-/// Exit status after a second Ctrl-C: the shell's own for a program ended by SIGINT.
-const STATUS_OF_SIGINT: i32 = 130;
+use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
+
+use crate::device::remove_folders;
+
+/// What is listened to.
+const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// The user's wish to stop, and the children that must not outlive it.
 #[derive(Clone, Debug, Default)]
@@ -14,19 +22,33 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Listens to Ctrl-C and SIGTERM. The first asks to stop, the second ends the program at once.
-    /// Where another listener is installed already (it can only be one of ours) nothing changes.
+    /// Listens to Ctrl-C, SIGTERM and SIGHUP. The first asks to stop, the second ends the program at
+    /// once, as shells count it.
     pub fn install() -> Self {
         let interrupt = Self::default();
-        let heard = interrupt.clone();
-        // The only error left after choosing to be the first listener is that there is one.
-        let _ = ctrlc::set_handler(move || {
-            if heard.asked.swap(true, Ordering::SeqCst) {
-                heard.kill_children();
-                std::process::exit(STATUS_OF_SIGINT);
+        if interrupt.listen().is_err() {
+            // Without a thread to listen in, each signal asks to stop, and no more. That only SIGKILL
+            // and the like cannot be listened to makes failure impossible here.
+            for signal in SIGNALS {
+                let _ = flag::register(signal, Arc::clone(&interrupt.asked));
             }
-        });
+        }
         interrupt
+    }
+
+    fn listen(&self) -> io::Result<()> {
+        let heard = self.clone();
+        let mut signals = Signals::new(SIGNALS)?;
+        let listen = move || {
+            for signal in signals.forever() {
+                if heard.asked.swap(true, Ordering::SeqCst) {
+                    heard.kill_children();
+                    remove_folders();
+                    std::process::exit(128 + signal);
+                }
+            }
+        };
+        thread::Builder::new().name("signals".to_owned()).spawn(listen).map(drop)
     }
 
     /// Whether the user asked to stop.

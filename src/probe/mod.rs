@@ -2,6 +2,7 @@
 
 mod campaign;
 mod interrupt;
+mod observation;
 pub mod protocol;
 mod record;
 mod remedy;
@@ -16,6 +17,7 @@ use crate::workload::Workload;
 
 pub use campaign::{Campaign, Findings, Searched};
 pub use interrupt::Interrupt;
+pub use observation::Observation;
 pub use record::Record;
 pub use remedy::{Change, Remedies};
 pub use verify::{Verified, verify};

@@ -15,7 +15,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Interrupt;
 use super::protocol::{Hello, PROTOCOL, Reply, Request};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, one_line};
+use crate::measurement::Outcome;
 
 /// Longest line that is still read as one; a reply has a few hundred bytes.
 const LONGEST_LINE: u64 = 1 << 20;
@@ -68,18 +69,26 @@ impl Worker {
         if let Some(group) = group {
             interrupt.add_child(group);
         }
-        let stderr = Arc::new(Mutex::new(VecDeque::new()));
-        let stderr_thread = child.stderr.take().map(|pipe| keep_last_lines(pipe, &stderr));
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        // Owned before anything else can fail: dropping it ends the child.
         let mut worker = Self {
             stdin: child.stdin.take(),
-            lines: child.stdout.take().map_or_else(|| sync_channel(1).1, read_lines),
+            lines: sync_channel(1).1,
             child,
             group,
-            stderr,
-            stderr_thread,
+            stderr: Arc::default(),
+            stderr_thread: None,
             interrupt: interrupt.clone(),
             hello: Hello::default(),
         };
+        let no_thread = |source| Error::new(ErrorKind::NoThread { source });
+        if let Some(pipe) = stderr {
+            let thread = keep_last_lines(pipe, &worker.stderr).map_err(no_thread)?;
+            worker.stderr_thread = Some(thread);
+        }
+        if let Some(pipe) = stdout {
+            worker.lines = read_lines(pipe).map_err(no_thread)?;
+        }
         match worker.receive(timeout, "before it was ready")? {
             Reply::Ready(hello) if hello.protocol != PROTOCOL => {
                 Err(ErrorKind::WorkerProtocol { found: hello.protocol, expected: PROTOCOL }.into())
@@ -98,6 +107,7 @@ impl Worker {
             }
             Reply::Refused { message } => Err(ErrorKind::WorkerRefused { message }.into()),
             Reply::Measured { .. } => Err(rubbish("measured")),
+            Reply::Released => Err(rubbish("released")),
         }
     }
 
@@ -149,7 +159,10 @@ impl Worker {
                 return Err(ErrorKind::Interrupted.into());
             }
             match self.lines.recv_timeout(TICK) {
-                Ok(line) => return serde_json::from_str(&line).map_err(|_| rubbish(&line)),
+                Ok(line) => {
+                    let reply = serde_json::from_str(&line).map_err(|_| rubbish(&line))?;
+                    return Ok(harmless(reply));
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.how_it_ended(doing)),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
                     let (seconds, doing) = (timeout.as_secs(), doing.to_owned());
@@ -174,17 +187,19 @@ impl Worker {
         }
         let last_line = self.last_line();
         match (status.signal(), status.code()) {
-            (Some(signal), _) => ErrorKind::WorkerKilled { signal, doing }.into(),
+            (Some(signal), _) => ErrorKind::WorkerKilled { signal, doing, last_line }.into(),
             (None, code) => {
+                let last_line =
+                    last_line.unwrap_or_else(|| "it wrote nothing to its stderr".to_owned());
                 ErrorKind::WorkerEnded { status: code.unwrap_or(-1), doing, last_line }.into()
             }
         }
     }
 
-    fn last_line(&self) -> String {
+    fn last_line(&self) -> Option<String> {
         let lines = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let last = lines.iter().rev().find(|line| !line.trim().is_empty());
-        last.map_or_else(|| "it wrote nothing to its stderr".to_owned(), |line| shorten(line, 300))
+        last.map(|line| shorten(line, 300))
     }
 
     fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
@@ -218,37 +233,56 @@ pub(super) fn program() -> PathBuf {
         .map_or_else(|| crate::device::beside_executable("vramfit-worker"), PathBuf::from)
 }
 
+/// The reply with its texts, which end up on a terminal, as single harmless lines.
+fn harmless(mut reply: Reply) -> Reply {
+    match &mut reply {
+        Reply::Ready(Hello { version, torch, cuda, cudnn, device, .. }) => {
+            for text in [version, torch, cuda, cudnn, device] {
+                *text = one_line(text);
+            }
+        }
+        Reply::Refused { message }
+        | Reply::Measured {
+            outcome: Outcome::Failed { message } | Outcome::OutOfMemory { message },
+            ..
+        } => *message = one_line(message),
+        Reply::Measured { .. } | Reply::Released => {}
+    }
+    reply
+}
+
 fn rubbish(line: &str) -> Error {
     ErrorKind::WorkerRubbish { line: shorten(line, 60) }.into()
 }
 
 fn shorten(line: &str, most: usize) -> String {
-    let line = line.trim();
+    let line = one_line(line);
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
+        None => line,
     }
 }
 
-fn read_lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
+fn read_lines(pipe: impl Read + Send + 'static) -> io::Result<Receiver<String>> {
     let (sender, receiver) = sync_channel(4);
-    thread::spawn(move || {
+    let read = move || {
         let mut pipe = BufReader::new(pipe);
         while let Some(line) = next_line(&mut pipe) {
             if sender.send(line).is_err() {
                 return;
             }
         }
-    });
-    receiver
+    };
+    thread::Builder::new().name("worker-stdout".to_owned()).spawn(read)?;
+    Ok(receiver)
 }
 
 fn keep_last_lines(
     pipe: impl Read + Send + 'static,
     kept: &Arc<Mutex<VecDeque<String>>>,
-) -> JoinHandle<()> {
+) -> io::Result<JoinHandle<()>> {
     let kept = Arc::clone(kept);
-    thread::spawn(move || {
+    let read = move || {
         let mut pipe = BufReader::new(pipe);
         while let Some(line) = next_line(&mut pipe) {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,7 +291,8 @@ fn keep_last_lines(
             }
             kept.push_back(line);
         }
-    })
+    };
+    thread::Builder::new().name("worker-stderr".to_owned()).spawn(read)
 }
 
 fn next_line(pipe: &mut impl BufRead) -> Option<String> {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::protocol::{Hello, Reply, Request};
 use super::worker::{self, Worker};
-use super::{Interrupt, Prober, Record};
+use super::{Interrupt, Observation, Prober, Record};
 use crate::device::{Gpu, Sampler, Sight};
 use crate::error::{Error, ErrorKind};
 use crate::measurement::{Evidence, EvidenceKind, Measurement, Outcome, Point};
@@ -37,6 +37,8 @@ impl Launch {
 struct Running {
     worker: Worker,
     sampler: Sampler,
+    context: Bytes,
+    points: u32,
 }
 
 /// Tries points in a worker on one GPU; after a crash in a fresh one.
@@ -50,6 +52,7 @@ pub struct WorkerProber<'a> {
     hello: Option<Hello>,
     unnamed: bool,
     others_grew: Bytes,
+    observation: Option<Observation>,
 }
 
 impl<'a> WorkerProber<'a> {
@@ -69,6 +72,7 @@ impl<'a> WorkerProber<'a> {
             hello: None,
             unnamed: false,
             others_grew: Bytes::ZERO,
+            observation: None,
         }
     }
 
@@ -94,9 +98,14 @@ impl<'a> WorkerProber<'a> {
         self.others_grew
     }
 
+    /// What was seen of the last point from outside; `None` when it had no reply.
+    pub fn observation(&self) -> Option<Observation> {
+        self.observation
+    }
+
     /// Ends the worker in good order, so that it leaves its run report.
     pub fn close(&mut self) {
-        if let Some(Running { worker, sampler }) = self.running.take() {
+        if let Some(Running { worker, sampler, .. }) = self.running.take() {
             drop(sampler);
             worker.quit();
         }
@@ -121,8 +130,9 @@ impl<'a> WorkerProber<'a> {
             &self.launch.interrupt,
         )?;
         self.hello = Some(worker.hello().clone());
-        let sampler = Sampler::start(nvml.clone(), uuid.to_owned(), worker.pid(), baseline);
-        Ok(Running { worker, sampler })
+        let sampler = Sampler::start(nvml.clone(), uuid.to_owned(), worker.pid(), baseline)?;
+        let context = sampler.look().process;
+        Ok(Running { worker, sampler, context, points: 0 })
     }
 
     fn measure(&mut self, workload: &Workload, point: Point) -> Result<Outcome, Error> {
@@ -134,18 +144,35 @@ impl<'a> WorkerProber<'a> {
             EvidenceKind::Virtual => STEPS,
         };
         let request = Request::Measure { id, workload: Box::new(workload.clone()), point, steps };
-        let Running { worker, sampler } = self.running()?;
-        sampler.reset();
+        self.observation = None;
+        let Running { worker, sampler, context, points } = self.running()?;
+        let (context, fresh) = (*context, *points == 0);
+        *points += 1;
+        // Before the worker has let go of the point before, readings are of that point.
+        match worker.ask(&Request::Release, timeout, &doing(point))? {
+            Reply::Released => sampler.reset(),
+            Reply::Refused { message } => return Err(ErrorKind::WorkerRefused { message }.into()),
+            Reply::Ready(_) | Reply::Measured { .. } => {
+                let line = "no answer to `release`".to_owned();
+                return Err(ErrorKind::WorkerRubbish { line }.into());
+            }
+        }
+        let begun = Instant::now();
         match worker.ask(&request, timeout, &doing(point))? {
             Reply::Measured { id: answered, outcome, reserved } if answered == id => {
                 let sight = sampler.look();
+                let seconds = begun.elapsed().as_secs_f64();
+                self.observation = Some(Observation::new(context, fresh, seconds, sight, &outcome));
                 Ok(self.complete(outcome, reserved, sight))
             }
             Reply::Measured { id: answered, .. } => {
                 let line = format!("measured {answered} when asked for {id}");
                 Err(ErrorKind::WorkerRubbish { line }.into())
             }
-            Reply::Ready(_) => Err(ErrorKind::WorkerRubbish { line: "ready".to_owned() }.into()),
+            Reply::Ready(_) | Reply::Released => {
+                let line = "no answer to `measure`".to_owned();
+                Err(ErrorKind::WorkerRubbish { line }.into())
+            }
             Reply::Refused { message } => Err(ErrorKind::WorkerRefused { message }.into()),
         }
     }
@@ -156,6 +183,10 @@ impl<'a> WorkerProber<'a> {
         if sight.by_process {
             let grew = sight.others_peak.saturating_sub(sight.others_least);
             self.others_grew = self.others_grew.max(grew);
+        }
+        if sight.readings == 0 && matches!(outcome, Outcome::Ran(_)) {
+            let message = "NVML gave no reading of the GPU's memory".to_owned();
+            return Outcome::Failed { message };
         }
         if let Outcome::Ran(ran) = &mut outcome {
             let memory = &mut ran.memory;

@@ -3,6 +3,11 @@
 use super::gpu::{Fact, GpuProfile};
 use super::model::{Architecture, Decoder, Mlp, ModelProfile, Pinn, Resnet};
 
+/// Beyond any dimension of any model, and small enough that products of two do not overflow.
+const LARGEST_DIMENSION: u32 = 1 << 24;
+/// Beyond any model: a hundred million million.
+const MOST_PARAMETERS: u64 = 100_000_000_000_000;
+
 /// A profile that can contradict itself.
 pub(super) trait Check {
     /// Name on the command line.
@@ -56,8 +61,38 @@ impl Check for GpuProfile {
             ("power", self.power.value == 0),
             ("bandwidth", self.bandwidth.value.is_nan() || self.bandwidth.value <= 0.0),
         ];
-        let (fact, _) = zero.into_iter().find(|(_, zero)| *zero)?;
-        Some(format!("`{fact}` must be above zero"))
+        if let Some((fact, _)) = zero.into_iter().find(|(_, zero)| *zero) {
+            return Some(format!("`{fact}` must be above zero"));
+        }
+        self.beyond_bounds()
+    }
+}
+
+impl GpuProfile {
+    /// A fact far beyond any card, which the driver's 32-bit fields could not state.
+    fn beyond_bounds(&self) -> Option<String> {
+        let capability = self.compute_capability.value;
+        let facts = [
+            ("compute_capability", u64::from(capability.major), 99),
+            ("compute_capability", u64::from(capability.minor), 99),
+            ("multiprocessors", u64::from(self.multiprocessors.value), 10_000),
+            ("total_memory", self.total_memory.value.get(), 1 << 45),
+            ("l2_cache", self.l2_cache.value.get(), (1 << 31) - 1),
+            ("memory_bus", u64::from(self.memory_bus.value), 100_000),
+            // In kHz it has to stay below 2³¹, and so has the power in milliwatts.
+            ("boost_clock", u64::from(self.boost_clock.value), 100_000),
+            ("power", u64::from(self.power.value), 100_000),
+            ("bandwidth", self.bandwidth.value as u64, 1_000_000),
+        ];
+        if let Some((fact, value, most)) = facts.into_iter().find(|(_, value, most)| value > most) {
+            return Some(format!("`{fact}` of {value} is beyond {most}"));
+        }
+        // As CUDA states it, with 8 bits to the byte and two transfers a tick.
+        let clock = self.bandwidth.value * 4e6 / f64::from(self.memory_bus.value);
+        (clock > f64::from(i32::MAX)).then(|| {
+            let (bandwidth, bus) = (self.bandwidth.value, self.memory_bus.value);
+            format!("`bandwidth` of {bandwidth} is beyond a `memory_bus` of {bus} bits")
+        })
     }
 }
 
@@ -71,6 +106,13 @@ impl Check for ModelProfile {
     }
 
     fn contradiction(&self) -> Option<String> {
+        ModelProfile::contradiction(self)
+    }
+}
+
+impl ModelProfile {
+    /// The first contradiction in it, in words, if there is one.
+    pub(crate) fn contradiction(&self) -> Option<String> {
         if self.parameters == 0 {
             return Some("`parameters` must be above zero".to_owned());
         }
@@ -83,8 +125,17 @@ impl Check for ModelProfile {
             Architecture::Mlp(mlp) => mlp_dimensions(mlp),
             Architecture::Pinn(pinn) => pinn_dimensions(pinn),
         };
-        if let Some((name, _)) = dimensions.into_iter().find(|(_, size)| *size == 0) {
+        if let Some((name, _)) = dimensions.iter().find(|(_, size)| *size == 0) {
             return Some(format!("`{name}` must be above zero"));
+        }
+        if let Some((name, size)) = dimensions.iter().find(|(_, size)| *size > LARGEST_DIMENSION) {
+            return Some(format!("`{name}` of {size} is beyond {LARGEST_DIMENSION}"));
+        }
+        if self.parameters > MOST_PARAMETERS {
+            return Some(format!(
+                "`parameters` of {} is beyond {MOST_PARAMETERS}",
+                self.parameters
+            ));
         }
         match &self.architecture {
             Architecture::Decoder(decoder) => heads(decoder),

@@ -1,9 +1,15 @@
-//! A plan in a person's or a program's eyes.
+//! A plan, a comparison, or a run on a virtual GPU, in a person's or a program's eyes.
 
+mod comparison;
 mod json;
+mod run;
+mod sparkline;
 mod table;
 
 use crate::plan::Plan;
+
+pub use comparison::{compared, comparison};
+pub use run::{RUN_SCHEMA, RunDocument, summary as run_summary};
 
 /// A way to show a plan.
 pub trait Report: Sync {

@@ -1,6 +1,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, ErrorKind};
+
 /// What the micro-batches of all GPUs have to add up to in one optimizer step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -13,7 +15,27 @@ pub struct Goal {
     pub ragged: bool,
 }
 
+/// Samples that one GPU may go through in one optimizer step at most: far beyond any batch in use,
+/// and few enough that every micro-batch can be listed.
+pub const MOST_PER_GPU: u32 = 1 << 20;
+
 impl Goal {
+    /// A target that the GPUs can share, and not beyond [`MOST_PER_GPU`] for each.
+    ///
+    /// # Errors
+    /// When it is not: nothing else of a goal may be asked then.
+    pub fn new(target_batch: u32, world_size: u32, ragged: bool) -> Result<Self, Error> {
+        let goal = Self { target_batch, world_size, ragged };
+        let (target, most) = (target_batch, MOST_PER_GPU);
+        if target == 0 || world_size == 0 || target % world_size != 0 {
+            return Err(ErrorKind::UnevenTarget { target, world_size }.into());
+        }
+        if goal.per_gpu() > MOST_PER_GPU {
+            return Err(ErrorKind::TargetTooLarge { target, per_gpu: goal.per_gpu(), most }.into());
+        }
+        Ok(goal)
+    }
+
     /// Samples that one GPU goes through in one optimizer step.
     pub fn per_gpu(&self) -> u32 {
         self.target_batch / self.world_size
@@ -23,7 +45,16 @@ impl Goal {
     /// everything up to it.
     pub fn micro_batches(&self) -> Vec<u32> {
         let whole = self.per_gpu();
-        (1..=whole).filter(|size| self.ragged || whole.is_multiple_of(*size)).collect()
+        if self.ragged {
+            return (1..=whole).collect();
+        }
+        let mut sizes: Vec<u32> = (1..=whole.isqrt())
+            .filter(|size| whole.is_multiple_of(*size))
+            .flat_map(|size| [size, whole / size])
+            .collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
     }
 
     /// How often a micro-batch is accumulated, and what is left for a smaller last one.
@@ -42,6 +73,21 @@ mod tests {
         let goal = Goal { target_batch: 96, world_size: 2, ragged: false };
         assert_eq!(goal.micro_batches(), [1, 2, 3, 4, 6, 8, 12, 16, 24, 48]);
         assert_eq!(goal.split(12), (4, None));
+    }
+
+    #[test]
+    fn a_square_has_its_root_once() {
+        let goal = Goal { target_batch: 36, world_size: 1, ragged: false };
+        assert_eq!(goal.micro_batches(), [1, 2, 3, 4, 6, 9, 12, 18, 36]);
+    }
+
+    #[test]
+    fn a_goal_that_cannot_be_shared_or_counted_is_refused() {
+        for (target, world_size) in [(0, 1), (64, 0), (2, 4), (MOST_PER_GPU + 1, 1), (u32::MAX, 1)]
+        {
+            assert!(Goal::new(target, world_size, true).is_err(), "{target} over {world_size}");
+        }
+        assert!(Goal::new(MOST_PER_GPU * 2, 2, true).is_ok());
     }
 
     #[test]

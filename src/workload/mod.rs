@@ -5,6 +5,6 @@ mod knobs;
 #[expect(clippy::module_inception, reason = "the type gives the file its name")]
 mod workload;
 
-pub use goal::Goal;
+pub use goal::{Goal, MOST_PER_GPU};
 pub use knobs::{Checkpointing, Optimizer, OptimizerImplementation, Precision};
 pub use workload::Workload;

@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Optimizer, OptimizerImplementation};
+use crate::error::{Error, ErrorKind};
 use crate::profile::model::ModelProfile;
 
 /// What is trained: everything about a step that a search does not vary.
@@ -18,4 +19,23 @@ pub struct Workload {
     pub optimizer_implementation: OptimizerImplementation,
     /// Largest gradient norm, when gradients are clipped.
     pub gradient_clipping: Option<f64>,
+}
+
+impl Workload {
+    /// Refuses a sequence that the model cannot take.
+    ///
+    /// # Errors
+    /// When it has none and is given one, or it is missing, empty or too long.
+    pub fn check_sequence(&self) -> Result<(), Error> {
+        let model = || self.model.name.clone();
+        let error = match (self.sequence, self.model.architecture.max_sequence()) {
+            (Some(sequence), None) => ErrorKind::NoSequences { model: model(), sequence },
+            (None | Some(0), Some(_)) => ErrorKind::SequenceMissing { model: model() },
+            (Some(sequence), Some(longest)) if sequence > longest => {
+                ErrorKind::SequenceTooLong { model: model(), sequence, longest }
+            }
+            (Some(_), Some(_)) | (None, None) => return Ok(()),
+        };
+        Err(error.into())
+    }
 }

@@ -12,6 +12,7 @@ fn help_tells_the_commands_and_the_exit_status() {
 fn each_command_has_its_help() {
     Test::new(&["plan", "--help"]).stdout_snapshot("help_plan").status(0);
     Test::new(&["check", "--help"]).stdout_snapshot("help_check").status(0);
+    Test::new(&["gpu-check", "--help"]).stdout_snapshot("help_gpu_check").status(0);
     Test::new(&["run", "--help"]).stdout_snapshot("help_run").status(0);
     Test::new(&["gpus", "--help"]).stdout_snapshot("help_gpus").status(0);
     Test::new(&["models", "--help"]).stdout_snapshot("help_models").status(0);
@@ -188,6 +189,11 @@ fn settings_that_contradict_the_model_or_the_card_are_refused() {
         "error: a target batch of 3 does not divide by a world size of 4\nhint: 4 would\n",
     );
     plan(
+        &["--target-batch", "4294967295", "--ragged", "--model", "tiny"],
+        "error: a target batch of 4294967295 is 4294967295 samples on one GPU, more than 1048576\n\
+         hint: up to 1048576 samples on each GPU; was it meant in tokens?\n",
+    );
+    plan(
         &["--target-batch", "64", "--model", "tiny", "--seq", "257"],
         "error: a sequence of 257 tokens is longer than the 256 of `tiny`\n\
          hint: `--seq 256` is the most\n",
@@ -215,6 +221,27 @@ fn what_clap_refuses_ends_with_status_2_and_prints_nothing() {
         assert!(output.stdout.is_empty(), "{arguments:?}");
         assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: "), "{arguments:?}");
     }
+}
+
+#[test]
+fn what_clap_refuses_is_one_line_and_hints() {
+    Test::new(&["plan"])
+        .stderr(
+            "error: the following required arguments were not provided: --target-batch <N>\n\
+             hint: `vramfit plan --help` explains the arguments\n",
+        )
+        .status(2);
+    Test::new(&["plan", "--target-batch", "64", "--objective", "fame"])
+        .stderr(
+            "error: invalid value `fame` for `--objective <GOAL>` [possible values: throughput, \
+             micro-batch, memory]\n",
+        )
+        .status(2);
+}
+
+#[test]
+fn a_folder_of_the_name_of_a_profile_is_none() {
+    Test::new(&["gpus"]).file("own/gpus/folder.toml/x", "").stdout_snapshot("gpus").status(0);
 }
 
 #[test]

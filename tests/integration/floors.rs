@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 /// From the ground up.
 const FLOORS: &[&[&str]] = &[
-    &["units", "error"],
+    &["units", "error", "destination"],
     &["profile"],
     &["workload"],
     &["measurement", "device"],
     &["probe"],
-    &["solve", "plan"],
+    &["solve", "plan", "comparison"],
     &["report", "export"],
     &["cli"],
 ];

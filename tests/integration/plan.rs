@@ -141,3 +141,62 @@ fn bad_questions_are_bad_input() {
         "error: `t4` has no bf16 in hardware",
     );
 }
+
+#[test]
+fn that_nothing_fits_outlives_a_failure_to_find_what_would() {
+    let script = [("FAKE_FIXED", "9000"), ("FAKE_FAULT", "interrupt-fused")];
+    let run = fake(&["plan", "--json", "--target-batch", "64"], &script).run();
+    let plan = json(&run);
+    assert_eq!((run.status, &plan["incomplete"]), (Some(1), &true.into()), "{run:?}");
+    let untried =
+        plan["notes"].as_array().unwrap().iter().any(|note| note["note"] == "changes-untried");
+    assert!(untried, "{plan}");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_found_before_the_search() {
+    let plan = |output: &str, complaint: &str| {
+        let test = fake(&["plan", "--target-batch", "64", "--output", output], &[]);
+        let run = test.file("folder/x", "").run();
+        let told = (run.status, run.stdout.as_str(), run.stderr.as_str());
+        assert_eq!(told, (Some(2), "", complaint));
+        assert!(!run.folder.path().join("pids").exists(), "a worker was started: {run:?}");
+    };
+    plan(
+        "no/plan.json",
+        "error: cannot write `no/plan.json`: No such file or directory (os error 2)\n",
+    );
+    plan("folder", "error: cannot write `folder`: is a directory\n");
+}
+
+#[test]
+fn a_plan_that_cannot_be_written_is_printed_all_the_same() {
+    let run = fake(&["plan", "--target-batch", "64", "--output", "/dev/full"], &[]).run();
+    let complaint = "error: cannot write `/dev/full`: No space left on device (os error 28)\n";
+    assert_eq!((run.status, run.stderr.as_str()), (Some(3), complaint), "{run:?}");
+    assert!(run.stdout.starts_with("Train tiny"), "{run:?}");
+}
+
+#[test]
+fn the_plan_does_not_overwrite_the_record() {
+    let arguments = ["plan", "--target-batch", "64", "--record", "x", "--output", "./x"];
+    fake(&arguments, &[])
+        .stderr("error: `--output ./x`: the same file as `--record`\nhint: name two files\n")
+        .status(2);
+}
+
+#[test]
+fn variables_of_the_allocator_are_named() {
+    let variable = [("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64")];
+    let plan = json(&fake(&["plan", "--json", "--target-batch", "64"], &variable).run());
+    let expected = serde_json::json!({
+        "note": "allocator-variable",
+        "variable": "PYTORCH_CUDA_ALLOC_CONF",
+        "value": "max_split_size_mb:64",
+    });
+    assert!(plan["notes"].as_array().unwrap().contains(&expected), "{plan}");
+    let script = [variable[0], ("FAKE_FAULT", "refuse")];
+    let run = fake(&["plan", "--target-batch", "64"], &script).run();
+    assert_eq!(run.status, Some(3));
+    assert!(run.stderr.contains("hint: `PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64`"), "{run:?}");
+}

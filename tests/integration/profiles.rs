@@ -239,6 +239,10 @@ fn a_broken_profile_of_ones_own_is_named_with_line_and_reason() {
             "`own/gpus/t4.toml`: usable memory of 16.00 GiB exceeds the total of 15.00 GiB",
         ),
         (T4.replace("\"power\"", "\" \""), "`own/gpus/t4.toml`: `power` has no source"),
+        (
+            T4.replace("multiprocessors = { value = 40", "multiprocessors = { value = 4000000000"),
+            "`own/gpus/t4.toml`: `multiprocessors` of 4000000000 is beyond 10000",
+        ),
     ] {
         Test::new(&["gpus"])
             .file("own/gpus/t4.toml", &broken)

@@ -2,7 +2,9 @@
 """A worker whose memory is affine in the micro-batch, and which fails where it is told to.
 
 FAKE_FIXED, FAKE_SAMPLE, FAKE_CAPACITY: MiB; bf16 and fp16 halve what a sample takes.
+FAKE_CARD, FAKE_CARD_SAMPLE: where `$VRAMFIT_VGPU` is FAKE_CARD, this sample counts, not its twin's.
 FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`.
+`interrupt-fused` interrupts where a fused optimizer step is tried.
 FAKE_PIDS: file to which each worker appends its process id.
 """
 
@@ -42,6 +44,9 @@ def fail(what, request_id=None):
         child = subprocess.Popen(["sleep", "600"])
         note_pid(child.pid)
         time.sleep(600)
+    elif what == "terminal":
+        print("\x1b[2J\u202ewiped", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGSEGV)
     elif what == "refuse":
         say(reply="refused", message="the GPU is on fire")
         sys.exit(3)
@@ -62,6 +67,8 @@ def outcome(point):
     number = lambda name, default: int(os.environ.get(name, default)) * MIB
     size, setting = point["micro_batch"], point["setting"]
     sample = number("FAKE_SAMPLE", 100)
+    if "FAKE_CARD" in os.environ and os.environ["VRAMFIT_VGPU"] == os.environ["FAKE_CARD"]:
+        sample = number("FAKE_CARD_SAMPLE", 100)
     if setting["precision"] in ("bf16", "fp16"):
         sample //= 2
     if setting["checkpointing"] != "none":
@@ -104,6 +111,12 @@ def main():
         request = json.loads(line)
         if request["request"] == "quit":
             return
+        if request["request"] == "release":
+            say(reply="released")
+            continue
+        fused = request["workload"]["optimizer_implementation"] == "fused"
+        if what == "interrupt-fused" and fused:
+            fail("interrupt")
         if where and request["point"]["micro_batch"] == int(where):
             if not once or not os.path.exists("failed-once"):
                 open("failed-once", "w").close()

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use crate::{activity, address_space, memory};
+use crate::{activity, address_space, memory, python};
 
 /// Largest transfer that really happens, in bytes. Enough for scalars, shapes, indices and flags,
 /// small enough that a model's weights never take host memory.
@@ -31,15 +31,14 @@ pub(crate) fn wrote(start: u64, bytes: u64) {
     written.ranges.push((start, start + bytes));
 }
 
-/// Notes that a range would have been written by something that does not run here.
-pub(crate) fn would_write(target: *const c_void, bytes: usize) {
-    let (start, bytes) = (target as u64, bytes as u64);
+/// Notes that what `bytes` bytes from device address `start` on hold is no longer known.
+fn lost(start: u64, bytes: u64) {
     let mut written = HOST_WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
-    written.ranges.retain(|&(from, to)| to <= start || start + bytes <= from);
+    written.ranges.retain(|(from, to)| *to <= start || start + bytes <= *from);
 }
 
-/// Counts a launch, by `count`, that would write nothing but what [`write()`] and [`would_write`] are
-/// told of: what the host wrote elsewhere is still known.
+/// Counts a launch, by `count`, that would write nothing but what [`write()`] is told of: what the host
+/// wrote elsewhere is still known.
 pub(crate) fn launch_of_known_effect(count: impl FnOnce()) {
     let mut written = HOST_WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
     let current = written.launches == activity::launches();
@@ -94,7 +93,7 @@ pub(crate) fn write(target: *mut c_void, bytes: &[u8], known: bool) {
     if on_device && known {
         wrote(target as u64, bytes.len() as u64);
     } else {
-        would_write(target, bytes.len());
+        lost(target as u64, bytes.len() as u64);
     }
 }
 
@@ -114,21 +113,31 @@ pub(crate) fn copy(target: *mut c_void, source: *const c_void, bytes: usize) -> 
     match (to_device, from_device) {
         (true, false) => activity::copied_to_device(bytes as u64),
         (false, true) => {
-            let computed = is_computed(source as u64, bytes as u64);
+            if let Some(count) = python::take_count(bytes) {
+                activity::copied_to_host(bytes as u64, false);
+                // SAFETY: the caller promises `bytes` writable bytes on the host, at most eight.
+                unsafe { target.cast::<u8>().copy_from(count.as_ptr(), bytes) };
+                return true;
+            }
+            let computed = !python::accounts() && is_computed(source as u64, bytes as u64);
             activity::copied_to_host(bytes as u64, computed);
         }
         (true, true) | (false, false) => {}
     }
     if bytes <= LIMIT || !to_device && !from_device {
+        // A range copied from a kernel's result is a kernel's result.
+        let known = to_device && is_known(source, bytes);
         // SAFETY: device ranges are allocated, checked above; host ranges are valid by the caller's
         // promise to `cudaMemcpy`. The two may overlap.
         unsafe { std::ptr::copy(source.cast::<u8>(), target.cast::<u8>(), bytes) };
-        if to_device && is_known(source, bytes) {
-            wrote(target as u64, bytes as u64);
-        } else if to_device {
-            would_write(target, bytes);
+        match (to_device, known) {
+            (true, true) => wrote(target as u64, bytes as u64),
+            (true, false) => lost(target as u64, bytes as u64),
+            (false, _) => {}
         }
-    } else if !to_device {
+    } else if to_device {
+        lost(target as u64, bytes as u64);
+    } else {
         // The bytes were never there; zeros are at least the same on every run.
         // SAFETY: the caller promises `bytes` writable bytes on the host.
         unsafe { target.cast::<u8>().write_bytes(0, bytes) };
@@ -145,12 +154,14 @@ pub(crate) fn copy_2d(
     width: usize,
     rows: usize,
 ) -> bool {
+    if width > target_pitch || width > source_pitch {
+        return false;
+    }
     (0..rows).all(|row| {
-        copy(
-            target.wrapping_byte_add(row * target_pitch),
-            source.wrapping_byte_add(row * source_pitch),
-            width,
-        )
+        let offsets = row.checked_mul(target_pitch).zip(row.checked_mul(source_pitch));
+        offsets.is_some_and(|(to, from)| {
+            copy(target.wrapping_byte_add(to), source.wrapping_byte_add(from), width)
+        })
     })
 }
 
@@ -167,6 +178,8 @@ pub(crate) fn set(target: *mut c_void, value: u8, bytes: usize) -> bool {
         if on_device {
             wrote(target as u64, bytes as u64);
         }
+    } else {
+        lost(target as u64, bytes as u64);
     }
     true
 }

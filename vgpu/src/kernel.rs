@@ -1,15 +1,19 @@
 //! Kernels: what the CUDA compiler registers for each library at load time, and how often each is
 //! launched.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, c_char, c_void};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError, RwLock};
 
+use vramfit_vgpu_schema::{Description, Device};
+
+use crate::by_address::ByAddress;
+use crate::fat_binary::{self, Code};
 use crate::launch::fill::FillElement;
 
-/// A kernel that was launched at least once. Never freed: launches may still be under way.
+/// A kernel that was looked up to be launched. Never freed: launches may still be under way, and the
+/// report counts those of libraries and modules that are closed by then.
 pub(crate) struct Kernel {
     /// Mangled name, or the name of the library call that stands for it.
     pub(crate) name: String,
@@ -18,41 +22,28 @@ pub(crate) struct Kernel {
     /// Set for kernels that fill with one constant.
     pub(crate) fill: Option<FillElement>,
     /// Handle of the fat binary it came from, 0 for a library call.
-    pub(crate) binary: usize,
+    binary: usize,
+    /// Its code on each CUDA ordinal, looked up once.
+    code: [OnceLock<Option<Code>>; Description::MAX_DEVICES],
 }
 
 impl Kernel {
     fn leak(name: String, binary: usize) -> &'static Self {
         let fill = FillElement::of(&name);
-        Box::leak(Box::new(Self { name, launches: AtomicU64::new(0), fill, binary }))
+        let launches = AtomicU64::new(0);
+        let kernel: &'static Self =
+            Box::leak(Box::new(Self { name, launches, fill, binary, code: Default::default() }));
+        ALL.lock().unwrap_or_else(PoisonError::into_inner).push(kernel);
+        kernel
+    }
+
+    /// The code that CUDA ordinal `ordinal`, a `device`, runs; none if its library was not built for
+    /// such a device.
+    pub(crate) fn code(&self, ordinal: usize, device: &Device) -> Option<Code> {
+        *self.code[ordinal]
+            .get_or_init(|| fat_binary::code_for(self.binary, device.compute_capability))
     }
 }
-
-/// Addresses are spread well enough by one multiplication; SipHash would cost more than the look-up.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.write_u64(value as u64);
-    }
-}
-
-type ByAddress<V> = HashMap<usize, V, BuildHasherDefault<AddressHasher>>;
 
 /// What `__cudaRegisterFunction` was told: the name stays where the library has it until it is needed,
 /// since PyTorch registers some ten thousand kernels at load and launches a few hundred.
@@ -61,7 +52,16 @@ struct Registered {
     binary: usize,
 }
 
-static REGISTERED: LazyLock<Mutex<ByAddress<Registered>>> = LazyLock::new(Default::default);
+#[derive(Default)]
+struct Registry {
+    kernels: ByAddress<Registered>,
+    /// Stubs by fat binary: PyTorch closes hundreds of them when it ends, and must not look through
+    /// all kernels for each.
+    stubs: ByAddress<Vec<usize>>,
+}
+
+static ALL: Mutex<Vec<&'static Kernel>> = Mutex::new(Vec::new());
+static REGISTERED: LazyLock<Mutex<Registry>> = LazyLock::new(Default::default);
 static LAUNCHED: LazyLock<RwLock<ByAddress<&'static Kernel>>> = LazyLock::new(Default::default);
 static CALLS: LazyLock<RwLock<HashMap<&'static str, &'static Kernel>>> =
     LazyLock::new(Default::default);
@@ -69,13 +69,16 @@ static CALLS: LazyLock<RwLock<HashMap<&'static str, &'static Kernel>>> =
 /// Notes that host stub `stub` stands for the kernel `name` of fat binary `binary`.
 pub(crate) fn register(stub: *const c_void, name: *const c_char, binary: usize) {
     let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    registered.insert(stub as usize, Registered { name: name as usize, binary });
+    registered.kernels.insert(stub as usize, Registered { name: name as usize, binary });
+    registered.stubs.entry(binary).or_default().push(stub as usize);
 }
 
 /// Forgets the kernels of `binary`: its library is being closed, and its names go with it.
 pub(crate) fn unregister(binary: usize) {
     let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    registered.retain(|_, kernel| kernel.binary != binary);
+    for stub in registered.stubs.remove(&binary).unwrap_or_default() {
+        registered.kernels.remove(&stub);
+    }
     let mut launched = LAUNCHED.write().unwrap_or_else(PoisonError::into_inner);
     launched.retain(|_, kernel| kernel.binary != binary);
 }
@@ -87,7 +90,7 @@ pub(crate) fn find(stub: *const c_void) -> Option<&'static Kernel> {
         return Some(kernel);
     }
     let registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    let Registered { name, binary } = registered.get(&key)?;
+    let Registered { name, binary } = registered.kernels.get(&key)?;
     // SAFETY: the name is a zero-terminated text in the registering library, which is still open:
     // `unregister` runs before its memory goes, and the lock is held.
     let name = unsafe { CStr::from_ptr(*name as *const c_char) };
@@ -113,14 +116,33 @@ pub(crate) fn of_module(name: &str) -> &'static Kernel {
     Kernel::leak(name.to_owned(), 0)
 }
 
-/// All kernels launched so far.
-pub(crate) fn launched() -> Vec<&'static Kernel> {
-    let kernels = LAUNCHED.read().unwrap_or_else(PoisonError::into_inner);
-    let calls = CALLS.read().unwrap_or_else(PoisonError::into_inner);
-    kernels
-        .values()
-        .chain(calls.values())
-        .copied()
-        .filter(|kernel| kernel.launches.load(Ordering::Relaxed) > 0)
-        .collect()
+/// Launches so far of each kernel by name; several may share one.
+pub(crate) fn launches() -> BTreeMap<&'static str, u64> {
+    let mut launches = BTreeMap::new();
+    for kernel in ALL.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        match kernel.launches.load(Ordering::Relaxed) {
+            0 => {}
+            count => *launches.entry(kernel.name.as_str()).or_insert(0) += count,
+        }
+    }
+    launches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_are_counted_by_name_and_outlive_their_library() {
+        let stub = std::ptr::without_provenance(0x7001);
+        register(stub, c"of_a_library".as_ptr(), 0x7000);
+        let kernel = find(stub).unwrap();
+        for kernel in [kernel, kernel, of_module("of_a_module"), of_module("of_a_module")] {
+            kernel.launches.fetch_add(1, Ordering::Relaxed);
+        }
+        unregister(0x7000);
+        assert!(find(stub).is_none());
+        let launches = launches();
+        assert_eq!((launches["of_a_library"], launches["of_a_module"]), (2, 2));
+    }
 }

@@ -9,7 +9,7 @@
 //! runtime/ driver/ cublas cublaslt cudnn/ nccl/ nvml   what NVIDIA's libraries export
 //!        │      (bodies run under entry::guard)
 //! launch  copy  memory                              what they do
-//! device  processes  activity                       what is known and counted
+//! device  processes  activity  python               what is known, counted and told
 //!        │
 //! report                                            what a process did, as JSON, when it ends
 //! ```
@@ -19,6 +19,7 @@
 
 mod activity;
 mod address_space;
+mod by_address;
 mod copy;
 mod cublas;
 mod cublaslt;
@@ -37,6 +38,7 @@ mod nccl;
 mod nvml;
 mod own_library;
 mod processes;
+mod python;
 mod real_library;
 mod report;
 mod runtime;

@@ -2,12 +2,11 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use vramfit_vgpu_schema::{KernelCount, ProcessPeak, Report, SCHEMA, folder};
 
 use crate::device::Machine;
-use crate::{activity, cudnn, device, entry, kernel, memory, processes, timeline};
+use crate::{activity, cudnn, device, entry, kernel, memory, processes, python, timeline};
 
 /// Kernels, products and plans listed; the totals count all.
 const MOST_LISTED: usize = 200;
@@ -65,12 +64,9 @@ fn collect(machine: &Machine) -> Option<Report> {
     {
         return None;
     }
-    let mut kernels: Vec<KernelCount> = kernel::launched()
+    let mut kernels: Vec<KernelCount> = kernel::launches()
         .into_iter()
-        .map(|kernel| KernelCount {
-            name: kernel.name.clone(),
-            launches: kernel.launches.load(Ordering::Relaxed),
-        })
+        .map(|(name, launches)| KernelCount { name: name.to_owned(), launches })
         .collect();
     kernels.sort_by(|a, b| (b.launches, &a.name).cmp(&(a.launches, &b.name)));
     kernels.truncate(MOST_LISTED);
@@ -84,6 +80,7 @@ fn collect(machine: &Machine) -> Option<Report> {
         schema: SCHEMA,
         pid: std::process::id(),
         command: command(),
+        devices: machine.visible().iter().map(|index| *index as u32).collect(),
         device_peak_bytes: held.iter().map(|(device_peak, _)| *device_peak).collect(),
         process_peak: held.into_iter().map(|(_, peak)| peak).collect(),
         timeline: timeline::points(),
@@ -99,6 +96,7 @@ fn collect(machine: &Machine) -> Option<Report> {
         estimates: activity::estimates(),
         not_implemented,
         internal_errors,
+        python: python::notes(),
     })
 }
 

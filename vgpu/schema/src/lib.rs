@@ -10,9 +10,13 @@
 
 mod description;
 pub mod folder;
+mod python;
 mod report;
 
 pub use description::{Description, Device, ReadError};
+pub use python::{
+    Allocator, DataDependentSize, EndedBy, OutOfMemory, Place, Python, Shadow, UnknownRead,
+};
 pub use report::{
     Collective, Convolution, CopyTotals, Cudnn, CudnnAnswer, Gemm, KernelCount, ProcessPeak,
     ReadBack, Report, TimelinePoint,

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use crate::Python;
+
 /// What one process did on the virtual GPU, written when it ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -9,6 +11,9 @@ pub struct Report {
     pub pid: u32,
     /// Its executable and arguments, joined by spaces.
     pub command: String,
+    /// The devices this process sees, as indices of the description; the lists below follow it.
+    #[serde(default)]
+    pub devices: Vec<u32>,
     /// Highest use by all processes together, one entry a device, in bytes, as seen by this one.
     pub device_peak_bytes: Vec<u64>,
     /// Highest use by this process, one entry a device.
@@ -28,6 +33,7 @@ pub struct Report {
     /// Copies by direction.
     pub copies: CopyTotals,
     /// Values that came back to the host though a kernel that never ran should have written them.
+    /// Those that the Python side accounts for are not among them.
     pub read_backs: Vec<ReadBack>,
     /// Who answered for cuDNN's engines and workspaces; none where cuDNN was not used.
     #[serde(default)]
@@ -42,6 +48,9 @@ pub struct Report {
     pub not_implemented: Vec<String>,
     /// Failures inside the virtual GPU itself, as text. Empty unless there is a bug to report.
     pub internal_errors: Vec<String>,
+    /// What the Python side of the process told; none of another program, or without its help.
+    #[serde(default)]
+    pub python: Option<Python>,
 }
 
 /// Peak of one process on one device, in bytes.

@@ -45,11 +45,11 @@ fn number(answer: &Value, name: &str) -> f64 {
 fn each_pytorch_trains_a_language_model_with_nearly_the_same_memory() {
     let mut allocated = Vec::new();
     for environment in environments::all() {
-        let (answer, report) = train(&environment, &["decoder", "bf16", "2"], None);
+        let (answer, report) = train(&environment, &["plain_gpt2", "bf16", "2"], None);
         assert_eq!(answer["parameters"], 124_439_808, "{}", environment.name);
         assert!(report.gemms.iter().any(|gemm| gemm.input_type == "R_16BF"));
         allocated.push(number(&answer, "allocated"));
-        let (answer, _) = train(&environment, &["decoder", "fp16", "2"], None);
+        let (answer, _) = train(&environment, &["plain_gpt2", "fp16", "2"], None);
         assert_eq!(answer["scale"], 65536.0, "{}: a step was skipped", environment.name);
     }
     // Versions differ in a few workspaces and temporaries, not in what a model keeps.

@@ -1,0 +1,292 @@
+"""One operator: its CUDA kernel, and then its small results, really computed.
+
+The CUDA kernel makes the allocations that it makes on a real GPU, chosen by the same dispatcher. What
+comes after is a computation on the CPU over the same memory. PyTorch above sees no difference; with a
+dispatch mode instead, autograd would decide otherwise in places, and the peak would be another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from . import operators
+from .known import alias, known
+from .notes import notes
+
+# Results of up to so many bytes are computed: what steers a program is small, and a larger tensor of
+# floating-point numbers is an activation or a weight.
+MOST_BYTES = 1 << 20
+MOST_FLOAT_BYTES = 1 << 16
+
+NUMBERS = (bool, int, float, complex)
+CPU = torch.device("cpu")
+
+# The program's own generators must give what they give without us.
+_generator = torch.Generator()
+_generator.manual_seed(0)
+
+Kernel = Callable[..., Any]
+is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
+
+
+def is_small(tensor: Tensor) -> bool:
+    """Whether a tensor is one that is computed."""
+    try:
+        size = tensor.nbytes
+    except RuntimeError:
+        return False  # Sparse.
+    if size <= MOST_FLOAT_BYTES:
+        return True
+    return size <= MOST_BYTES and not (tensor.is_floating_point() or tensor.is_complex())
+
+
+def tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    """All tensors in arguments or results."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors(value)
+
+
+class Operator:
+    """An overload with what its schema says of its arguments."""
+
+    def __init__(self, op: OpOverload, base: str, original: Any) -> None:
+        schema = op._schema
+        self.op = op
+        self.base = base
+        self.original = original
+        self.writes = tuple(
+            (index, it.name)
+            for index, it in enumerate(schema.arguments)
+            if it.alias_info and it.alias_info.is_write
+        )
+        self.in_place = bool(self.writes) and self.writes[0][0] == 0
+        # One result, not written into an argument: the common case, which must be fast.
+        self.returns_one = (
+            not self.writes
+            and len(schema.returns) == 1
+            and isinstance(schema.returns[0].type, torch._C.TensorType)
+        )
+        self.tensor_at = tuple(
+            index
+            for index, it in enumerate(schema.arguments)
+            if isinstance(it.type, torch._C.TensorType)
+        )
+        self.is_random = base in operators.RANDOM
+        # What it overwrites need not have been known before.
+        self._overwrites = self.in_place and (self.is_random or base in ("fill", "zero"))
+        self._stand_in = 1 if base == "all" or base in operators.LOSSES else 0
+
+    def call(self, keys: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Calls the CUDA kernel."""
+        return self.original.call_boxed(keys, *args, **kwargs)
+
+    def boxed(self, args: tuple[Any, ...]) -> Sequence[Any]:
+        """The arguments as a boxed call takes them: where the schema says tensor, PyTorch hands us
+        the plain number that the program wrote, and wants a tensor without dimensions."""
+        for index in self.tensor_at:
+            if index < len(args) and args[index].__class__ in NUMBERS:
+                return self._with_tensors(args)
+        return args
+
+    def _with_tensors(self, args: tuple[Any, ...]) -> list[Any]:
+        places = [index for index in self.tensor_at if index < len(args)]
+        # The condition of `where` has no say in the type of the result.
+        typed = places[1:] if self.base == "where" else places
+        other = next((args[index] for index in typed if isinstance(args[index], Tensor)), None)
+        boxed = list(args)
+        for index in places:
+            if args[index].__class__ in NUMBERS:
+                boxed[index] = _as_tensor(args[index], other)
+        return boxed
+
+    def results(self, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> list[Tensor]:
+        """What it computed that is small and on the device."""
+        if self.writes:
+            found = (
+                args[index] if index < len(args) else kwargs.get(name)
+                for index, name in self.writes
+            )
+        else:
+            found = out if isinstance(out, (list, tuple)) else (out,)
+        return [it for it in tensors(found) if it.is_cuda and is_small(it)]
+
+    def complete(
+        self, args: Sequence[Any], kwargs: dict[str, Any], out: Any, results: list[Tensor]
+    ) -> None:
+        """Computes `results`, or puts stand-ins there."""
+        if is_capturing():
+            # On a real GPU nothing would be computed now either.
+            self.settle(results, is_known=False)
+            return
+        is_known = True
+        for it in self._inputs(args, kwargs):
+            if not is_small(it):
+                self._put_stand_ins(results)
+                return
+            is_known = is_known and known.holds(it)
+        problem = self._compute(args, kwargs, out)
+        if problem is None:
+            notes.computed += 1
+            self.settle(results, is_known)
+            return
+        if is_known:
+            notes.failed(self.op.name(), problem)
+        self._put_stand_ins(results)
+
+    def _put_stand_ins(self, results: list[Tensor]) -> None:
+        notes.stand_ins += 1
+        self.settle(results, is_known=False)
+        # What is changed in place by something unknown stays as it is.
+        if self.in_place:
+            return
+        for result in results:
+            if self.writes or self._stand_in:
+                alias(result).fill_(self._stand_in)
+            else:
+                # A result of its own has no gaps.
+                ctypes.memset(result.data_ptr(), 0, result.nbytes)
+
+    def settle(self, results: Iterable[Tensor], is_known: bool) -> None:
+        """Remembers whether `results` are true now."""
+        for result in results:
+            if is_known:
+                known.learn(result, in_place=bool(self.writes))
+            elif self.writes:
+                # A result of its own was never known.
+                known.forget(result)
+
+    def _inputs(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[Tensor]:
+        yield from tensors(args[1:] if self._overwrites else args)
+        written = () if self.in_place else [name for _, name in self.writes]
+        yield from tensors(value for name, value in kwargs.items() if name not in written)
+
+    def _compute(self, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> str | None:
+        """Computes it on the CPU; what went wrong if something did."""
+        try:
+            with torch.no_grad(), _one_thread():
+                value = self.on_host(args, kwargs)
+                return None if self.writes else _write(out, value)
+        except Exception as error:
+            return str(error)
+
+    def on_host(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """The operator's value by its CPU kernel, over the same memory."""
+        host = {name: _host(value) for name, value in kwargs.items()}
+        if self.is_random:
+            host["generator"] = _generator
+        return self.op(*map(_host, args), **host)
+
+
+class _one_thread:  # noqa: N801
+    """Computes on the calling thread alone: for what is small, waking others costs more than it
+    saves, and on a busy machine a hundred times more."""
+
+    def __enter__(self) -> None:
+        self._threads = torch.get_num_threads()
+        if self._threads > 1:
+            torch.set_num_threads(1)
+
+    def __exit__(self, *_: object) -> None:
+        if self._threads > 1:
+            torch.set_num_threads(self._threads)
+
+
+def _host(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return alias(value) if value.is_cuda else value
+    if isinstance(value, (list, tuple)):
+        return [_host(it) for it in value]
+    return CPU if isinstance(value, torch.device) else value
+
+
+def _write(out: Any, value: Any) -> str | None:
+    """Writes computed values where the CUDA kernel put its results; what does not match if it cannot."""
+    for index, (result, true) in enumerate(_pairs(out, value)):
+        # Further results that nobody asked for may be there on one side alone.
+        unasked = index > 0 and 0 in (result.numel(), true.numel())
+        if result.shape == true.shape:
+            if result.is_cuda:
+                _copy(result, true)
+        elif not unasked:
+            return f"{tuple(result.shape)} by CUDA, {tuple(true.shape)} by the CPU"
+    return None
+
+
+def _pairs(out: Any, value: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    if isinstance(out, Tensor) and isinstance(value, Tensor):
+        yield out, value
+    elif isinstance(out, (list, tuple)) and isinstance(value, (list, tuple)):
+        for pair in zip(out, value, strict=True):
+            yield from _pairs(*pair)
+
+
+def _copy(result: Tensor, true: Tensor) -> None:
+    if true.dtype == result.dtype and true.stride() == result.stride() and true.is_contiguous():
+        # Less ado than a copy by PyTorch, which may wake other threads.
+        ctypes.memmove(result.data_ptr(), true.data_ptr(), true.nbytes)
+    else:
+        alias(result).copy_(true)
+
+
+def _as_tensor(number: Any, other: Tensor | None) -> Tensor:
+    """A number beside a tensor, of the type in which PyTorch computes with both."""
+    if other is None:
+        return torch.scalar_tensor(number, dtype=torch.get_default_dtype(), device=CPU)
+    if other.is_floating_point() and number.__class__ is not complex and number != 0:
+        return _number(number.__class__, number, other.dtype)
+    return torch.scalar_tensor(number, dtype=torch.result_type(other, number), device=CPU)
+
+
+# A training step uses the same numbers again. Zero is left out: it has two signs, which are equal.
+@functools.lru_cache(1024)
+def _number(kind: type, number: Any, dtype: torch.dtype) -> Tensor:
+    return torch.scalar_tensor(number, dtype=dtype, device=CPU)
+
+
+def computed(operator: Operator) -> Kernel:
+    """The kernel of an operator that is computed after its CUDA kernel."""
+
+    def kernel(keys: Any, *args: Any, **kwargs: Any) -> Any:
+        notes.calls += 1
+        values = operator.boxed(args)
+        try:
+            out = operator.call(keys, values, kwargs)
+        except Exception as error:
+            # The frames of this package would keep the arguments while the program handles it.
+            args, values, kwargs = (), (), {}
+            raise error.with_traceback(None)
+        if operator.returns_one:
+            if not out.is_cuda or not is_small(out):
+                return out
+            results = [out]
+        else:
+            results = operator.results(values, kwargs, out)
+        if results:
+            operator.complete(values, kwargs, out, results)
+        return out
+
+    return kernel
+
+
+def unscaled(operator: Operator) -> Kernel:
+    """A gradient scaler's look for infinities: gradients that were not computed count as finite."""
+
+    def kernel(keys: Any, *args: Any, **kwargs: Any) -> Any:
+        found_infinite = args[1]
+        was_known = known.holds(found_infinite)
+        out = operator.call(keys, args, kwargs)
+        if was_known:
+            known.learn(found_infinite, in_place=True)
+        return out
+
+    return kernel

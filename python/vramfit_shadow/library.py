@@ -1,0 +1,35 @@
+"""The virtual GPU's entry points for Python (vgpu/src/python.rs)."""
+
+from __future__ import annotations
+
+import ctypes
+
+
+class Library:
+    """The functions, as the process has them."""
+
+    def __init__(self, process: ctypes.PyDLL) -> None:
+        self.expect_count = process.vramfit_vgpu_expect_count
+        self.expect_count.argtypes = [ctypes.c_int64]
+        self.expect_count.restype = None
+        self.drop_count = process.vramfit_vgpu_drop_count
+        self.drop_count.argtypes = []
+        self.drop_count.restype = ctypes.c_int
+        self.account = process.vramfit_vgpu_account
+        self.account.argtypes = [ctypes.c_int]
+        self.account.restype = None
+        self.hand_over = process.vramfit_vgpu_notes
+        self.hand_over.argtypes = [ctypes.c_char_p]
+        self.hand_over.restype = ctypes.c_int
+
+
+def _find() -> Library | None:
+    try:
+        # Calls that keep the interpreter's lock: they are short, and what they set is the thread's.
+        return Library(ctypes.PyDLL(None))
+    except AttributeError:
+        return None
+
+
+library = _find()
+"""The virtual GPU of this process; none if it runs on no virtual GPU."""

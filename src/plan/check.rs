@@ -1,0 +1,59 @@
+//! What a plan must be, beyond being well formed: whoever reads one divides by its numbers.
+
+use super::{Choice, Plan};
+use crate::workload::{Checkpointing, Goal};
+
+/// The first contradiction in the plan, in words, if there is one.
+pub(super) fn contradiction(plan: &Plan) -> Option<String> {
+    let Goal { target_batch, world_size, ragged } = plan.goal;
+    if let Err(error) = Goal::new(target_batch, world_size, ragged) {
+        return Some(error.to_string());
+    }
+    if let Some(reason) = plan.workload.model.contradiction() {
+        return Some(format!("its model: {reason}"));
+    }
+    if let Err(error) = plan.workload.check_sequence() {
+        return Some(error.to_string());
+    }
+    if let Some(clipping) = plan.workload.gradient_clipping
+        && !(clipping.is_finite() && clipping > 0.0)
+    {
+        return Some(format!("`gradient_clipping` of {clipping} is not above zero"));
+    }
+    let budget = plan.budget;
+    if budget.total.0 > i64::MAX as u64
+        || budget.usable > budget.total
+        || budget.reserve > budget.usable
+        || budget.margin > budget.usable
+        || budget.budget > budget.usable
+    {
+        return Some("its budget does not add up".to_owned());
+    }
+    let choices = plan.recommendation.iter().chain(&plan.alternatives);
+    choices.into_iter().find_map(|choice| of_choice(choice, plan))
+}
+
+fn of_choice(choice: &Choice, plan: &Plan) -> Option<String> {
+    let Choice { micro_batch, accumulation, remainder, effective_batch, .. } = *choice;
+    let (goal, whole) = (plan.goal, plan.goal.per_gpu());
+    if micro_batch == 0 || micro_batch > whole {
+        return Some(format!("a micro-batch of {micro_batch} is not from 1 to {whole}"));
+    }
+    if !goal.ragged && whole % micro_batch != 0 {
+        return Some(format!("a micro-batch of {micro_batch} does not divide {whole}"));
+    }
+    if (accumulation, remainder) != goal.split(micro_batch) || effective_batch != goal.target_batch
+    {
+        return Some(format!(
+            "micro-batches of {micro_batch} do not add up to the target as stated"
+        ));
+    }
+    if matches!(choice.checkpointing, Checkpointing::Every(0 | 1)) {
+        return Some("checkpointing every block is `full`, not `every`".to_owned());
+    }
+    let known = plan.measurements.len();
+    let next = choice.next.map(|next| next.evidence);
+    let mut evidence = std::iter::once(choice.evidence).chain(next);
+    let missing = evidence.find(|index| *index >= known)?;
+    Some(format!("evidence {missing} is none of its {known} measurements"))
+}

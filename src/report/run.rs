@@ -1,0 +1,234 @@
+//! What a program did on a virtual GPU, for a person and for a file.
+
+use std::path::Path;
+
+use serde::Serialize;
+use vramfit_vgpu_schema::{EndedBy, OutOfMemory, Place, Report};
+
+use super::sparkline::sparkline;
+use crate::device::RunReports;
+use crate::units::Bytes;
+
+/// Lines of a list that a person is shown; the file has them all.
+const MOST_SHOWN: usize = 8;
+/// Characters of a quoted line of the user's program.
+const MOST_CODE: usize = 60;
+
+/// A run, as `--report` writes it. Sizes are bytes.
+#[derive(Debug, Serialize)]
+pub struct RunDocument<'a> {
+    /// Version of the document.
+    pub schema: u32,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Product name of the virtual GPUs.
+    pub gpu: &'a str,
+    /// How many there were.
+    pub gpus: usize,
+    /// What one process could have of each, context included.
+    pub budget: Bytes,
+    /// The command's exit status; none if a signal ended it.
+    pub exit_status: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Real time that it took.
+    pub seconds: f64,
+    /// One report a process that used a GPU and ended by itself; ranks first, in order.
+    pub processes: &'a [Report],
+}
+
+/// Version of [`RunDocument`].
+pub const RUN_SCHEMA: u32 = 1;
+
+/// What a person reads after a run, one fact a line.
+pub fn summary(document: &RunDocument<'_>, seen: &RunReports, timeline: bool) -> Vec<String> {
+    let mut lines = vec![headline(document)];
+    if document.processes.is_empty() {
+        lines.push("the command did not use the GPU".to_owned());
+    }
+    lines.extend(peaks(document));
+    for report in document.processes {
+        lines.extend(process(report, document));
+        if timeline {
+            lines.extend(timelines(report));
+        }
+    }
+    lines.extend(document.processes.iter().flat_map(|report| failures(report, document)));
+    lines.extend(unknown(seen));
+    lines.extend(without_shadow(document.processes, seen));
+    if !seen.not_implemented.is_empty() {
+        lines.push(format!("called, but not implemented: {}", seen.not_implemented.join(", ")));
+    }
+    lines.extend(
+        seen.internal_errors.iter().map(|it| format!("a failure inside the virtual GPU: {it}")),
+    );
+    lines
+}
+
+fn headline(document: &RunDocument<'_>) -> String {
+    let number = match document.gpus {
+        1 => String::new(),
+        count => format!("{count} x "),
+    };
+    format!(
+        "ran on {number}{}. Nothing was computed: results and saved weights are void.",
+        document.gpu
+    )
+}
+
+/// The highest use of each GPU by all processes together.
+fn peaks(document: &RunDocument<'_>) -> Vec<String> {
+    let budget = document.budget;
+    let peak = |gpu: usize| {
+        let of = |report: &Report| {
+            let index = report.devices.iter().position(|device| *device as usize == gpu)?;
+            report.device_peak_bytes.get(index).copied()
+        };
+        document.processes.iter().filter_map(of).max().map(Bytes)
+    };
+    let seen = (0..document.gpus).filter_map(|gpu| Some((gpu, peak(gpu)?)));
+    match document.gpus {
+        1 => seen.map(|(_, peak)| format!("peak {peak} of {budget}")).collect(),
+        _ => seen.map(|(gpu, peak)| format!("peak {peak} of {budget} on GPU {gpu}")).collect(),
+    }
+}
+
+/// What one process held of each GPU at its peak, and what for.
+fn process(report: &Report, document: &RunDocument<'_>) -> Vec<String> {
+    let who = name(report, document);
+    let used = report.process_peak.iter().enumerate().filter(|(_, peak)| peak.total_bytes > 0);
+    used.map(|(ordinal, peak)| {
+        let allocators = report.python.iter().flat_map(|python| &python.allocators);
+        let mut parts = vec![format!("context {}", Bytes(peak.context_bytes))];
+        let rest = peak.total_bytes - peak.context_bytes;
+        match allocators.into_iter().find(|it| it.device as usize == ordinal) {
+            Some(allocator) => {
+                let reserved = allocator.reserved_peak_bytes.min(rest);
+                parts.push(format!(
+                    "PyTorch {} ({} of it in use at most)",
+                    Bytes(reserved),
+                    Bytes(allocator.allocated_peak_bytes)
+                ));
+                if rest > reserved {
+                    parts.push(format!("libraries {}", Bytes(rest - reserved)));
+                }
+            }
+            None => parts.push(format!("allocations {}", Bytes(rest))),
+        }
+        let on = match (document.gpus, report.devices.get(ordinal)) {
+            (2.., Some(gpu)) => format!(" on GPU {gpu}"),
+            _ => String::new(),
+        };
+        format!("{who}: {}{on} = {}", Bytes(peak.total_bytes), parts.join(" + "))
+    })
+    .collect()
+}
+
+fn timelines(report: &Report) -> Vec<String> {
+    let devices = 0..report.process_peak.len() as u32;
+    devices
+        .filter_map(|device| sparkline(&report.timeline, device))
+        .map(|line| format!("  over its run: {line}"))
+        .collect()
+}
+
+/// Where it ran out of memory, and what ended it.
+fn failures(report: &Report, document: &RunDocument<'_>) -> Vec<String> {
+    let Some(python) = &report.python else { return Vec::new() };
+    let who = name(report, document);
+    let mut lines = Vec::new();
+    for event in python.out_of_memory.iter().take(MOST_SHOWN) {
+        lines.push(format!("{who}: {}", out_of_memory(event)));
+        lines.extend(event.places.iter().skip(1).map(|it| format!("  called from {}", place(it))));
+    }
+    lines.extend(more(python.out_of_memory.len()));
+    lines.extend(python.ended_by.as_ref().map(|it| format!("{who}: {}", ended(it))));
+    lines
+}
+
+fn out_of_memory(event: &OutOfMemory) -> String {
+    let at = event.places.first().map_or_else(|| "a line not known".to_owned(), place);
+    let wanted = Bytes(event.requested_bytes);
+    format!("out of memory for {wanted} at {at}{}", times(event.count))
+}
+
+fn ended(by: &EndedBy) -> String {
+    let at = by.place.as_ref().map_or_else(String::new, |it| format!(" at {}", place(it)));
+    let what = if by.out_of_memory { "ended for want of memory" } else { "ended by an error" };
+    format!("{what}, {}{at}", by.exception)
+}
+
+/// Values and sizes that a real GPU would have known.
+fn unknown(seen: &RunReports) -> Vec<String> {
+    let mut lines = Vec::new();
+    if seen.read_backs > 0 {
+        let values = match seen.read_backs {
+            1 => "1 value".to_owned(),
+            count => format!("{count} values"),
+        };
+        lines.push(format!(
+            "{values} came back that nothing had computed: the program went on with stand-ins"
+        ));
+    }
+    lines.extend(seen.unknown_reads.iter().take(MOST_SHOWN).map(|read| {
+        let at = read.place.as_ref().map_or_else(|| "a library".to_owned(), place);
+        format!("  {} ({}) at {at}{}", read.element, Bytes(read.bytes), times(read.count))
+    }));
+    lines.extend(more(seen.unknown_reads.len()));
+    if !seen.sizes.is_empty() {
+        lines.push("sizes that depend on values nobody knows, so the peak is a bound:".to_owned());
+    }
+    lines.extend(seen.sizes.iter().take(MOST_SHOWN).map(|size| {
+        let at = size.place.as_ref().map_or_else(|| "a library".to_owned(), place);
+        format!(
+            "  {}: {} to {}, went on with {}, at {at}{}",
+            size.operator,
+            size.lowest,
+            size.highest,
+            size.taken,
+            times(size.count)
+        )
+    }));
+    lines.extend(more(seen.sizes.len()));
+    lines
+}
+
+/// Says why shadow execution was not at work, where that made a difference.
+fn without_shadow(processes: &[Report], seen: &RunReports) -> Option<String> {
+    let python = processes.iter().filter_map(|report| report.python.as_ref());
+    let reason = python.filter_map(|it| it.shadow.absent.as_deref()).next()?;
+    (seen.read_backs > 0).then(|| format!("small tensors were not computed: {reason}"))
+}
+
+fn name(report: &Report, document: &RunDocument<'_>) -> String {
+    match report.python.as_ref().and_then(|python| python.rank) {
+        Some(rank) => format!("rank {rank}"),
+        None if document.processes.len() == 1 => "the process".to_owned(),
+        None => format!("process {}", report.pid),
+    }
+}
+
+/// `train.py:41 in main: loss.item()`.
+fn place(place: &Place) -> String {
+    let file = Path::new(&place.file)
+        .file_name()
+        .map_or(place.file.as_str().into(), |it| it.to_string_lossy());
+    let mut text = format!("{file}:{}", place.line);
+    if place.function != "<module>" && !place.function.is_empty() {
+        text.push_str(&format!(" in {}", place.function));
+    }
+    if !place.code.is_empty() {
+        let code: String = place.code.chars().take(MOST_CODE).collect();
+        let cut = if code.len() < place.code.len() { "…" } else { "" };
+        text.push_str(&format!(": `{code}{cut}`"));
+    }
+    text
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { String::new() } else { format!(", {count} times") }
+}
+
+fn more(all: usize) -> Option<String> {
+    (all > MOST_SHOWN).then(|| format!("  and {} more; `--report FILE` has all", all - MOST_SHOWN))
+}

@@ -1,8 +1,7 @@
 //! The exported names against what each installed PyTorch asks NVIDIA's libraries for, so that a new
 //! PyTorch that needs more is known at once.
 //!
-//! Needs `nm` and a Python with PyTorch: `VRAMFIT_PYTHON`, or `.venv` in the checkout. Those of
-//! `.venvs` (`scripts/frameworks.sh`) are looked at too, where they are.
+//! Needs `nm` and the environments of `pytorch/environments.rs`.
 #![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
 use std::collections::BTreeSet;
@@ -11,21 +10,13 @@ use std::mem::transmute;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[path = "pytorch/environments.rs"]
+mod environments;
+
 type Names = BTreeSet<String>;
 
 /// NVIDIA's own are used where no device is asked for: run-time compilation, profiler ranges.
 const REAL: [&str; 3] = ["nvrtc", "nvJitLink", "nvtx"];
-
-/// The site-packages of each environment with a PyTorch.
-fn environments() -> Vec<PathBuf> {
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let main = std::env::var_os("VRAMFIT_PYTHON");
-    let mut pythons = vec![main.map_or(checkout.join(".venv/bin/python"), PathBuf::from)];
-    if let Ok(others) = std::fs::read_dir(checkout.join(".venvs")) {
-        pythons.extend(others.map(|other| other.unwrap().path().join("bin/python")));
-    }
-    pythons.iter().map(|python| site_packages(python)).collect()
-}
 
 fn site_packages(python: &Path) -> PathBuf {
     let output = Command::new(python)
@@ -44,9 +35,10 @@ fn libraries(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy();
         if path.is_dir() {
             found.extend(libraries(&path));
-        } else if path.file_name().unwrap().to_string_lossy().contains(".so") {
+        } else if name.ends_with(".so") || name.contains(".so.") {
             found.push(path);
         }
     }
@@ -86,12 +78,12 @@ fn is_of_driver(name: &str) -> bool {
 fn everything_that_each_pytorch_wants_of_nvidia_is_exported() {
     let exported = exported();
     let mut missing = Vec::new();
-    for site in environments() {
+    for environment in environments::all() {
+        let site = site_packages(&environment.python);
         let wanted = wanted_of_nvidia(&site);
         assert!(wanted.len() > 600, "only {}: is `nm` reading the right files?", wanted.len());
-        missing.extend(
-            wanted.difference(&exported).map(|name| format!("{name} ({})", site.display())),
-        );
+        let of = &environment.name;
+        missing.extend(wanted.difference(&exported).map(|name| format!("{name} ({of})")));
     }
     assert!(missing.is_empty(), "run symbols/generate.py; missing:\n{}", missing.join("\n"));
 }
@@ -164,9 +156,9 @@ fn what_is_not_implemented_refuses_and_zeroes_its_answers() {
     assert_eq!(plan, 0);
     assert_eq!(create(std::ptr::null_mut()), 16, "an answer nobody wants is not written");
 
-    // SAFETY: const char* ncclGetErrorString(ncclResult_t).
+    // SAFETY: const char* cusparseGetErrorString(cusparseStatus_t).
     let text: extern "C" fn(i32) -> *const c_char =
-        unsafe { transmute(symbol(c"ncclGetErrorString")) };
+        unsafe { transmute(symbol(c"cusparseGetErrorString")) };
     // SAFETY: the function returns a zero-terminated text that is never freed.
     let text = unsafe { CStr::from_ptr(text(5)) };
     assert!(text.to_str().unwrap().contains("not supported"));

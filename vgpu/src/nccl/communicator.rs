@@ -75,20 +75,25 @@ pub(super) fn join(name: u64, ranks: usize, rank: usize) -> Result<Arc<Communica
     if !room.join(rank, machine.visible()[ordinal]) {
         return Err(Failure::argument(format!("rank {rank} has joined already")));
     }
-    Ok(Arc::new(Communicator {
-        name,
-        room,
-        rank,
-        ordinal,
-        next: AtomicU64::new(0),
-        children: AtomicU64::new(0),
-        failure: AtomicI32::new(status::SUCCESS),
-        aborted: AtomicBool::new(false),
-        buffers: Mutex::default(),
-    }))
+    Ok(Arc::new(Communicator::new(name, room, rank, ordinal)))
 }
 
 impl Communicator {
+    /// The end of `rank`, which has its seat in `room`.
+    pub(super) fn new(name: u64, room: Room, rank: usize, ordinal: usize) -> Self {
+        Self {
+            name,
+            room,
+            rank,
+            ordinal,
+            next: AtomicU64::new(0),
+            children: AtomicU64::new(0),
+            failure: AtomicI32::new(status::SUCCESS),
+            aborted: AtomicBool::new(false),
+            buffers: Mutex::default(),
+        }
+    }
+
     pub(super) fn ranks(&self) -> usize {
         self.room.ranks()
     }

@@ -96,8 +96,23 @@ impl Reduction {
         }
     }
 
-    /// Combines `parts`, all of the same length, one a rank.
+    /// What a rank gives: its part, multiplied by its factor where it has one.
+    pub(super) fn own_part(self, element: Element, part: Vec<u8>) -> Vec<u8> {
+        match self {
+            Self::ScaledSum(_) => self.combined(element, &[&part]).unwrap_or(part),
+            _ => part,
+        }
+    }
+
+    /// Combines the parts that ranks gave, all of the same length. None for 8-bit floating-point numbers.
     pub(super) fn apply(self, element: Element, parts: &[&[u8]]) -> Option<Vec<u8>> {
+        match self {
+            Self::ScaledSum(_) => Self::Sum.combined(element, parts),
+            _ => self.combined(element, parts),
+        }
+    }
+
+    fn combined(self, element: Element, parts: &[&[u8]]) -> Option<Vec<u8>> {
         use Element::*;
         Some(match element {
             I8 => self.whole(parts, i8::from_le_bytes, i8::to_le_bytes),
@@ -271,12 +286,19 @@ mod tests {
             (Reduction::Maximum, [3.0, 5.0]),
             (Reduction::Minimum, [1.0, -2.0]),
             (Reduction::Average, [2.0, 1.5]),
-            (Reduction::ScaledSum(0.5), [2.0, 1.5]),
         ] {
             let combined = reduction.apply(Element::F32, &[&a, &b]).unwrap();
             assert_eq!(combined, floats(&expected), "{reduction:?}");
         }
         assert_eq!(Reduction::Sum.apply(Element::F8E4M3, &[&[1], &[2]]), None);
+    }
+
+    #[test]
+    fn each_rank_multiplies_its_own_part_by_its_own_factor() {
+        let (half, double) = (Reduction::ScaledSum(0.5), Reduction::ScaledSum(2.0));
+        let a = half.own_part(Element::F32, floats(&[1.0, -2.0]));
+        let b = double.own_part(Element::F32, floats(&[3.0, 5.0]));
+        assert_eq!(half.apply(Element::F32, &[&a, &b]).unwrap(), floats(&[6.5, 9.0]));
     }
 
     #[test]

@@ -149,3 +149,61 @@ entry_points! {
         finish(super::communicator::communicator(handle).map(|it| answer.set(it.failure())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::nccl::communicator::Communicator;
+    use crate::nccl::element::{Element, Reduction};
+    use crate::nccl::operation::Exchange;
+    use crate::nccl::room::Room;
+
+    /// Rank `rank` of two in the room `name`.
+    fn rank(name: &str, rank: usize) -> Arc<Communicator> {
+        let file = format!("vramfit-vgpu-group-{name}-{}", std::process::id());
+        let room = Room::open(std::env::temp_dir().join(file), 2).unwrap();
+        assert!(room.join(rank, rank));
+        Arc::new(Communicator::new(7, room, rank, rank))
+    }
+
+    fn sum(communicator: &Arc<Communicator>, value: &mut f32) -> Operation {
+        let exchange = Exchange::AllReduce(Element::F32, Reduction::Sum);
+        let mut operation = Operation::new(communicator, exchange);
+        operation.source = std::ptr::from_ref(value).cast();
+        operation.target = std::ptr::from_mut(value).cast();
+        operation.bytes = size_of::<f32>();
+        operation
+    }
+
+    #[test]
+    fn one_thread_can_be_all_ranks_of_a_group() {
+        let ranks = [rank("thread", 0), rank("thread", 1)];
+        let mut values = [1.0, 2.0];
+        let [first, second] = &mut values;
+        // Two rounds in one group: the second adds up what the first left.
+        let operations = vec![
+            sum(&ranks[0], first),
+            sum(&ranks[0], first),
+            sum(&ranks[1], second),
+            sum(&ranks[1], second),
+        ];
+        run(operations, PATIENCE).unwrap();
+        assert_eq!(values, [6.0, 6.0]);
+        ranks.iter().for_each(|rank| rank.room.leave(rank.rank));
+    }
+
+    #[test]
+    fn patience_ends_and_the_communicator_is_broken_from_then_on() {
+        let ranks = [rank("late", 0), rank("late", 1)];
+        let mut value = 1.0;
+        let late = run(vec![sum(&ranks[0], &mut value)], Duration::from_millis(10)).unwrap_err();
+        assert_eq!(late.status, status::REMOTE_ERROR);
+        assert!(late.text.contains("waited 0.01 s"), "{}", late.text);
+        assert_eq!(ranks[0].failure(), status::REMOTE_ERROR);
+        let again = run(vec![sum(&ranks[0], &mut value)], PATIENCE).unwrap_err();
+        assert!(again.text.contains("an earlier call"), "{}", again.text);
+        ranks.iter().for_each(|rank| rank.room.leave(rank.rank));
+    }
+}

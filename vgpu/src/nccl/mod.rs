@@ -6,17 +6,18 @@
 //! than the others fails the call of those who wait for it, where NVIDIA's library would hang.
 //!
 //! ```text
-//! calls ─► operation ─► room       what a call exchanges; how it advances; where ranks meet
-//!   │          └──────► element    the arithmetic of reductions
-//!   └────► communicator ─► buffers who takes part; what NCCL itself would hold on the device
-//! watchdog                         the thread that PyTorch lets look after all this
+//! collectives ─► group ─► operation ─► room    what is exchanged; what goes together; how one advances;
+//!      │                      └──────► element where ranks meet; the arithmetic of reductions
+//! membership ─► communicator ─► buffers         who takes part; what NCCL itself would hold on the device
+//! watchdog                                      the thread that PyTorch lets look after all this
 //! ```
 
 mod buffers;
-mod calls;
+mod collectives;
 mod communicator;
 mod element;
 mod group;
+mod membership;
 mod operation;
 mod room;
 pub(crate) mod watchdog;

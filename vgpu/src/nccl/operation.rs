@@ -43,6 +43,17 @@ impl Exchange {
     }
 }
 
+impl Exchange {
+    fn reduction(&self) -> Option<(Element, Reduction)> {
+        match self {
+            Self::AllReduce(element, reduction)
+            | Self::Reduce(element, reduction, _)
+            | Self::ReduceScatter(element, reduction) => Some((*element, *reduction)),
+            _ => None,
+        }
+    }
+}
+
 /// An operation under way.
 pub(super) struct Operation {
     pub(super) communicator: Arc<Communicator>,
@@ -68,6 +79,19 @@ pub(super) enum Lane {
 }
 
 impl Operation {
+    /// An exchange of nothing yet.
+    pub(super) fn new(communicator: &Arc<Communicator>, exchange: Exchange) -> Self {
+        Self {
+            communicator: Arc::clone(communicator),
+            exchange,
+            source: std::ptr::null(),
+            target: std::ptr::null_mut(),
+            bytes: 0,
+            known: true,
+            number: None,
+        }
+    }
+
     pub(super) fn lane(&self) -> Lane {
         let (name, rank) = (self.communicator.name, self.communicator.rank);
         match self.exchange {
@@ -105,6 +129,9 @@ impl Operation {
         if given > 0 && given <= copy::LIMIT {
             message.payload.resize(given, 0);
             copy::read(self.source, &mut message.payload);
+            if let Some((element, reduction)) = self.exchange.reduction() {
+                message.payload = reduction.own_part(element, message.payload);
+            }
         }
         message
     }

@@ -1,6 +1,6 @@
 # The commands of the README. Each sets up what it needs first, and does nothing twice.
 .DEFAULT_GOAL := help
-.PHONY: help setup build plan test lint bench gpu-check clean
+.PHONY: help setup build plan test test-frameworks lint bench gpu-check clean
 
 ARGS ?= --model gpt2-small --target-batch 64
 CARGO := cargo
@@ -8,7 +8,7 @@ CARGO := cargo
 PROFILE := --release
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## find or install PyTorch 2.11 and check for a compiler
 	@scripts/setup.sh build
@@ -25,6 +25,12 @@ test: ## run all tests
 	@scripts/setup.sh test
 	@$(CARGO) build $(PROFILE) --workspace --quiet
 	$(CARGO) test $(PROFILE) --workspace
+
+test-frameworks: ## run the virtual GPU's tests with every supported PyTorch (downloads 9 GB once)
+	@scripts/setup.sh test
+	@scripts/frameworks.sh
+	@$(CARGO) build $(PROFILE) --package vramfit-vgpu --quiet
+	VRAMFIT_FRAMEWORKS=all $(CARGO) test $(PROFILE) --package vramfit-vgpu
 
 lint: ## check formatting, lints and documentation
 	@scripts/setup.sh build

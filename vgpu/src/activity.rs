@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use vramfit_vgpu_schema::{Convolution, CopyTotals, Gemm, ReadBack};
+use vramfit_vgpu_schema::{Collective, Convolution, CopyTotals, Gemm, ReadBack};
 
 use crate::kernel::{self, Kernel};
 
@@ -21,6 +21,8 @@ type Counts<K> = LazyLock<Mutex<HashMap<K, u64>>>;
 
 static GEMMS: Counts<GemmShape> = LazyLock::new(Default::default);
 static CONVOLUTIONS: Counts<ConvolutionShape> = LazyLock::new(Default::default);
+static COLLECTIVES: Counts<(&'static str, u64)> = LazyLock::new(Default::default);
+static ESTIMATES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 static READ_BACKS: Counts<(String, u64)> = LazyLock::new(Default::default);
 static NOT_IMPLEMENTED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 static INTERNAL_ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -105,6 +107,17 @@ pub(crate) fn gemm(shape: GemmShape) {
 pub(crate) fn convolution(shape: ConvolutionShape) {
     launched(shape.operation);
     count(&CONVOLUTIONS, shape);
+}
+
+/// Counts an NCCL call; `bytes` is one rank's share.
+pub(crate) fn collective(call: &'static str, bytes: u64) {
+    launched(call);
+    count(&COLLECTIVES, (call, bytes));
+}
+
+/// Notes that the report holds a size which is an estimate, and on what basis.
+pub(crate) fn estimate(basis: &'static str) {
+    lock(&ESTIMATES).insert(basis);
 }
 
 /// Counts a copy from host to device.
@@ -199,6 +212,23 @@ pub(crate) fn convolutions() -> Vec<Convolution> {
         (std::cmp::Reverse(work), convolution.operation.clone(), convolution.x.clone())
     });
     convolutions
+}
+
+/// NCCL calls so far, most bytes first.
+pub(crate) fn collectives() -> Vec<Collective> {
+    let mut collectives: Vec<Collective> = lock(&COLLECTIVES)
+        .iter()
+        .map(|(&(call, bytes), &count)| Collective { call: call.to_owned(), bytes, count })
+        .collect();
+    collectives.sort_by_cached_key(|it| {
+        (std::cmp::Reverse(u128::from(it.bytes) * u128::from(it.count)), it.call.clone(), it.bytes)
+    });
+    collectives
+}
+
+/// What is estimated in the report, sorted.
+pub(crate) fn estimates() -> Vec<String> {
+    lock(&ESTIMATES).iter().map(|basis| (*basis).to_owned()).collect()
 }
 
 /// Read-backs so far, most frequent first.

@@ -37,6 +37,17 @@ fn lost(start: u64, bytes: u64) {
     written.ranges.retain(|(from, to)| *to <= start || start + bytes <= *from);
 }
 
+/// Counts a launch, by `count`, that would write nothing but what [`write()`] is told of: what the host
+/// wrote elsewhere is still known.
+pub(crate) fn launch_of_known_effect(count: impl FnOnce()) {
+    let mut written = HOST_WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let current = written.launches == activity::launches();
+    count();
+    if current {
+        written.launches = activity::launches();
+    }
+}
+
 /// Whether any kernel may have changed what the host wrote to this range, or the host never did.
 fn is_computed(start: u64, bytes: u64) -> bool {
     let mut written = HOST_WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,6 +62,39 @@ fn is_computed(start: u64, bytes: u64) -> bool {
         }
     }
     covered < start + bytes
+}
+
+/// Whether a range holds what the program thinks it holds.
+pub(crate) fn is_known(start: *const c_void, bytes: usize) -> bool {
+    address_space::ordinal_of(start).is_none() || !is_computed(start as u64, bytes as u64)
+}
+
+/// Reads from a host or a device range; what is not allocated reads as zeros.
+pub(crate) fn read(source: *const c_void, into: &mut [u8]) {
+    let on_device = address_space::ordinal_of(source).is_some();
+    if source.is_null() || on_device && !memory::is_allocated(source, into.len() as u64) {
+        into.fill(0);
+        return;
+    }
+    // SAFETY: a device range is allocated, checked above; a host range is valid by the promise of the
+    // caller of the entry point.
+    unsafe { source.cast::<u8>().copy_to(into.as_mut_ptr(), into.len()) };
+}
+
+/// Writes a result to a host or a device range; `known` says whether it is the true one. What is not
+/// allocated is left alone.
+pub(crate) fn write(target: *mut c_void, bytes: &[u8], known: bool) {
+    let on_device = address_space::ordinal_of(target).is_some();
+    if target.is_null() || on_device && !memory::is_allocated(target, bytes.len() as u64) {
+        return;
+    }
+    // SAFETY: as in `read`.
+    unsafe { target.cast::<u8>().copy_from(bytes.as_ptr(), bytes.len()) };
+    if on_device && known {
+        wrote(target as u64, bytes.len() as u64);
+    } else {
+        lost(target as u64, bytes.len() as u64);
+    }
 }
 
 /// Copies `bytes` from `source` to `target`; each may be on the host or on a device. False if a
@@ -81,13 +125,14 @@ pub(crate) fn copy(target: *mut c_void, source: *const c_void, bytes: usize) -> 
         (true, true) | (false, false) => {}
     }
     if bytes <= LIMIT || !to_device && !from_device {
+        // A range copied from a kernel's result is a kernel's result.
+        let known = to_device && is_known(source, bytes);
         // SAFETY: device ranges are allocated, checked above; host ranges are valid by the caller's
         // promise to `cudaMemcpy`. The two may overlap.
         unsafe { std::ptr::copy(source.cast::<u8>(), target.cast::<u8>(), bytes) };
-        match (to_device, from_device) {
-            (true, false) => wrote(target as u64, bytes as u64),
-            // It holds what the other range does, which may be a kernel's.
-            (true, true) => lost(target as u64, bytes as u64),
+        match (to_device, known) {
+            (true, true) => wrote(target as u64, bytes as u64),
+            (true, false) => lost(target as u64, bytes as u64),
             (false, _) => {}
         }
     } else if to_device {

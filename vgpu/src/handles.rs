@@ -22,9 +22,14 @@ impl<T> Handles<T> {
 
     /// A fresh handle to `value`.
     pub(crate) fn insert(&self, value: T) -> *mut c_void {
+        self.insert_shared(Arc::new(value))
+    }
+
+    /// A fresh handle to what others hold too.
+    pub(crate) fn insert_shared(&self, value: Arc<T>) -> *mut c_void {
         let handle = NEXT.fetch_add(0x10, Ordering::Relaxed);
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        table.insert(handle, Arc::new(value));
+        table.insert(handle, value);
         handle as *mut c_void
     }
 

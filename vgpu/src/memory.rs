@@ -87,7 +87,11 @@ fn discharge(machine: &Machine, ordinal: usize, held: &mut Holdings, bytes: u64)
 /// Allocates `bytes` on the calling thread's device; the driver gives whole units of 2 MiB.
 /// No bytes are a null pointer.
 pub(crate) fn allocate(bytes: u64) -> Result<*mut c_void, OutOfMemory> {
-    let ordinal = device::current();
+    allocate_on(device::current(), bytes)
+}
+
+/// As [`allocate`], on CUDA ordinal `ordinal`.
+pub(crate) fn allocate_on(ordinal: usize, bytes: u64) -> Result<*mut c_void, OutOfMemory> {
     make_context(ordinal)?;
     if bytes == 0 {
         return Ok(std::ptr::null_mut());

@@ -223,16 +223,21 @@ pub(crate) fn leave() {
     }
 }
 
-fn is_alive(pid: u32, start: u64) -> bool {
+/// Whether process `pid`, started at `start`, still runs.
+pub(crate) fn is_alive(pid: u32, start: u64) -> bool {
     pid == std::process::id() || start_of(pid) == Some(start)
 }
 
-/// Start time of process `pid` in clock ticks since boot: field 22 of `/proc/PID/stat`, proc(5).
-fn start_of(pid: u32) -> Option<u64> {
+/// Start time of process `pid` in clock ticks since boot: field 22 of `/proc/PID/stat`, proc(5). None
+/// for one that has ended, though its parent may not have asked for its end yet (state `Z` or `X`).
+pub(crate) fn start_of(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The command, field 2, is in parentheses and may hold spaces and parentheses itself.
-    let after_command = &stat[stat.rfind(')')? + 1..];
-    after_command.split_ascii_whitespace().nth(19)?.parse().ok()
+    let mut after_command = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    if matches!(after_command.next()?, "Z" | "X") {
+        return None;
+    }
+    after_command.nth(18)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -248,5 +253,16 @@ mod tests {
         assert!(is_alive(parent, start));
         assert!(!is_alive(parent, start + 1));
         assert!(!is_alive(u32::MAX, 0));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_alive_even_before_its_parent_asks() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let start = std::time::Instant::now();
+        while start_of(child.id()).is_some() {
+            assert!(start.elapsed() < std::time::Duration::from_secs(10));
+            std::thread::yield_now();
+        }
+        assert!(child.wait().unwrap().success());
     }
 }

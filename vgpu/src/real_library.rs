@@ -16,6 +16,14 @@ impl RealLibrary {
         Self::loaded(name).or_else(|| Self::open_with(name, libc::RTLD_LAZY))
     }
 
+    /// The library at `path`, in a name space of its own: beside another version of it, which has
+    /// parts of the same names.
+    pub(crate) fn open_apart(path: &CStr) -> Option<Self> {
+        // SAFETY: as in `open_with`.
+        let handle = unsafe { libc::dlmopen(libc::LM_ID_NEWLM, path.as_ptr(), libc::RTLD_LAZY) };
+        (!handle.is_null()).then_some(Self(handle as usize))
+    }
+
     fn open_with(name: &CStr, flags: i32) -> Option<Self> {
         // SAFETY: the name is zero-terminated; NVIDIA's libraries may be loaded at any time.
         let handle = unsafe { libc::dlopen(name.as_ptr(), flags) };

@@ -6,7 +6,7 @@ use std::path::Path;
 use vramfit_vgpu_schema::{KernelCount, ProcessPeak, Report, SCHEMA, folder};
 
 use crate::device::Machine;
-use crate::{activity, device, entry, kernel, memory, processes, python, timeline};
+use crate::{activity, cudnn, device, entry, kernel, memory, processes, python, timeline};
 
 /// Kernels, products and plans listed; the totals count all.
 const MOST_LISTED: usize = 200;
@@ -74,6 +74,8 @@ fn collect(machine: &Machine) -> Option<Report> {
     gemms.truncate(MOST_LISTED);
     let mut convolutions = activity::convolutions();
     convolutions.truncate(MOST_LISTED);
+    let mut collectives = activity::collectives();
+    collectives.truncate(MOST_LISTED);
     Some(Report {
         schema: SCHEMA,
         pid: std::process::id(),
@@ -89,6 +91,9 @@ fn collect(machine: &Machine) -> Option<Report> {
         convolutions,
         copies: activity::copies(),
         read_backs: activity::read_backs(),
+        cudnn: cudnn::source(),
+        collectives,
+        estimates: activity::estimates(),
         not_implemented,
         internal_errors,
         python: python::notes(),

@@ -1,22 +1,20 @@
 #!/usr/bin/env python3
-"""Writes the symbol lists in this folder from an installed PyTorch wheel.
+"""Writes the symbol lists in this folder from installed PyTorch wheels.
 
-    python generate.py [SITE_PACKAGES]
+    python generate.py SITE_PACKAGES...
 
-Run it with the Python of the environment whose wheels are to be read (or name its site-packages).
-Needs g++ and nm. One list a NVIDIA library: each entry point that PyTorch, torchvision or Triton
-wants from it, and what a stub must know to refuse a call: what it returns and which arguments it must
-zero. The compiler tells, from NVIDIA's headers in the wheels; nothing of the headers is kept.
+Name the site-packages of an environment for each supported PyTorch; the lists hold what any of them
+wants. Needs g++ and nm. One list a NVIDIA library: each entry point that PyTorch, torchvision or
+Triton wants from it, and what a stub must know to refuse a call: what it returns and which arguments
+it must zero. The compiler tells, from NVIDIA's headers in the wheels; nothing of the headers is kept.
 """
 import re
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SITE = Path(sys.argv[1] if len(sys.argv) > 1 else sysconfig.get_paths()["purelib"])
 
 # Library -> (how its names begin, the status that says "not supported", that status's name).
 # Longer prefixes first: the first match decides. NCCL and cuRAND know no "not supported".
@@ -92,14 +90,6 @@ def run(*command, text=None):
     ).stdout
 
 
-def shared_objects():
-    for package in ("torch", "torchvision", "triton"):
-        for path in sorted((SITE / package).rglob("*.so*")):
-            # Triton brings CUPTI along; it is NVIDIA's, not a user of NVIDIA's.
-            if path.is_file() and "backends/nvidia/lib" not in str(path):
-                yield path
-
-
 def undefined(path):
     names = run("nm", "-D", "--undefined-only", str(path)).split("\n")
     return {line.split()[-1].split("@")[0] for line in names if line.strip()}
@@ -111,91 +101,116 @@ def library_of(name):
     return next((lib for lib, (prefix, *_) in LIBRARIES.items() if re.match(prefix, name)), None)
 
 
-def compile_flags():
-    folders = [f"-I{folder}" for folder in sorted(SITE.glob("nvidia/*/include"))]
-    # The wheels of CUDA leave out crt/, which Triton's copy has.
-    crt = f"-idirafter{SITE / 'triton/backends/nvidia/include'}"
-    return ["g++", "-std=c++17", "-w", "-x", "c++", *folders, crt]
+class Wheels:
+    """The packages of one environment."""
+
+    def __init__(self, site):
+        self.site = Path(site)
+        version = (self.site / "torch/version.py").read_text()
+        self.torch = re.search(r"__version__ = '([^']+)'", version)[1]
+        self.includes = sorted(self.site.glob("nvidia/*/include"))
+        present = [h for h in LIBRARY_HEADERS if any((i / h).exists() for i in self.includes)]
+        of_cuda = self.declared_in(CUDA_HEADERS)
+        self.by_name = self.requested_by_name(of_cuda)
+        self.needed = self.by_name | self.newest_versions(self.by_name)
+        for path in self.shared_objects():
+            self.needed |= {name for name in undefined(path) if library_of(name)}
+        cuda = {name for name in self.needed if library_of(name) in ("cuda", "cudart")}
+        self.lines = self.describe(cuda & of_cuda, CUDA_HEADERS)
+        self.lines |= self.describe((self.needed - cuda) & self.declared_in(present), present)
+
+    def shared_objects(self):
+        for package in ("torch", "torchvision", "triton"):
+            for path in sorted((self.site / package).rglob("*.so*")):
+                # Triton brings CUPTI along; it is NVIDIA's, not a user of NVIDIA's.
+                if path.is_file() and "backends/nvidia/lib" not in str(path):
+                    yield path
+
+    def compile_flags(self):
+        # The wheels of CUDA leave out crt/, which Triton's copy has.
+        crt = f"-idirafter{self.site / 'triton/backends/nvidia/include'}"
+        folders = [f"-I{folder}" for folder in self.includes]
+        return ["g++", "-std=c++17", "-w", "-x", "c++", *folders, crt]
+
+    def preamble(self, headers):
+        # The headers of small floating types need more than the wheels hold; sizes are all that matters.
+        text = "#include <cstddef>\n"
+        if headers is CUDA_HEADERS:
+            text += "#define __CUDA_API_VERSION_INTERNAL\n"  # every version of a function, by its own name
+        text += "".join(f"#define __CUDA_{kind}_H__\n" for kind in ("FP4", "FP6", "FP8", "FP16", "BF16"))
+        text += "struct __half { short bits; };\nstruct __nv_bfloat16 { short bits; };\ntypedef __half half;\n"
+        return text + "".join(f"#include <{header}>\n" for header in headers)
+
+    def declared_in(self, headers):
+        text = run(*self.compile_flags(), "-E", "-P", "-", text=self.preamble(headers))
+        # An inline C++ overload beside the C function would make its name ambiguous.
+        return set(re.findall(r"\b(\w+)\s*\(", text)) - set(re.findall(r"\binline \w+ (\w+)\(", text))
+
+    def requested_by_name(self, declared):
+        """Driver and NVML entry points whose names stand as text in PyTorch, Triton or cuDNN.
+
+        cuDNN complains on stderr about each driver function it does not find, called or not.
+        """
+        names = set()
+        files = [self.site / "torch/lib/libc10_cuda.so", self.site / "torch/lib/libtorch_cuda.so"]
+        for path in [*files, *sorted((self.site / "nvidia/cudnn/lib").glob("*.so*"))]:
+            found = re.findall(rb"\0((?:cu|nvml)[A-Z]\w{4,60})(?=\0)", path.read_bytes())
+            names |= {name.decode() for name in found}
+        for path in sorted((self.site / "triton/backends/nvidia").glob("driver.*")):
+            names |= set(re.findall(r"\bcu[A-Z]\w+", path.read_text()))
+        return {n for n in names if n.startswith("nvml") or n in declared}
+
+    def newest_versions(self, names):
+        """The names that cuda.h's macros turn `names` into, e.g. cuMemAlloc into cuMemAlloc_v2."""
+        macros = run(*self.compile_flags(), "-E", "-dM", "-", text="#include <cuda.h>\n")
+        pairs = re.findall(r"#define (cu\w+) (cu\w+)$", macros, re.M)
+        return {new for old, new in pairs if old in names}
+
+    def describe(self, names, headers):
+        """Name -> the words of its line in a list."""
+        source = self.preamble(headers) + INTROSPECTION + "int main() {\n"
+        source += "".join(f'describe("{name}", &::{name});\n' for name in sorted(names)) + "}\n"
+        with tempfile.TemporaryDirectory() as folder:
+            # Only types are asked for; the addresses of functions that exist nowhere stay unresolved.
+            program = Path(folder) / "describe"
+            link = ["-o", str(program), "-", "-no-pie", "-Wl,--unresolved-symbols=ignore-all"]
+            subprocess.run([*self.compile_flags(), *link], input=source, text=True, check=True)
+            return {line.split()[0]: line.split() for line in run(str(program)).splitlines()}
 
 
-def preamble(headers):
-    # The headers of small floating types need more than the wheels hold; sizes are all that matters.
-    text = "#include <cstddef>\n"
-    if headers is CUDA_HEADERS:
-        text += "#define __CUDA_API_VERSION_INTERNAL\n"  # every version of a function, by its own name
-    text += "".join(f"#define __CUDA_{kind}_H__\n" for kind in ("FP4", "FP6", "FP8", "FP16", "BF16"))
-    text += "struct __half { short bits; };\nstruct __nv_bfloat16 { short bits; };\ntypedef __half half;\n"
-    return text + "".join(f"#include <{header}>\n" for header in headers)
+def merged(lines):
+    """One line for what several wheels say of a name. An argument that only some of them have as an
+    output is not zeroed: a caller built for the others passes something else there."""
+    first, *others = lines
+    for other in others:
+        if other[1] != first[1]:
+            sys.exit(f"{first[0]} returns {first[1]} in one version and {other[1]} in another")
+    return [word for word in first if all(word in other for other in others)]
 
 
-def declared_in(headers):
-    text = run(*compile_flags(), "-E", "-P", "-", text=preamble(headers))
-    # An inline C++ overload beside the C function would make its name ambiguous.
-    return set(re.findall(r"\b(\w+)\s*\(", text)) - set(re.findall(r"\binline \w+ (\w+)\(", text))
-
-
-def requested_by_name(declared):
-    """Driver and NVML entry points whose names stand as text in PyTorch, Triton or cuDNN.
-
-    cuDNN complains on stderr about each driver function it does not find, called or not.
-    """
-    names = set()
-    files = [SITE / "torch/lib/libc10_cuda.so", SITE / "torch/lib/libtorch_cuda.so"]
-    for path in [*files, *sorted((SITE / "nvidia/cudnn/lib").glob("*.so*"))]:
-        names |= {n.decode() for n in re.findall(rb"\0((?:cu|nvml)[A-Z]\w{4,60})(?=\0)", path.read_bytes())}
-    for path in sorted((SITE / "triton/backends/nvidia").glob("driver.*")):
-        names |= set(re.findall(r"\bcu[A-Z]\w+", path.read_text()))
-    return {n for n in names if n.startswith("nvml") or n in declared}
-
-
-def newest_versions(names):
-    """The names that cuda.h's macros turn `names` into, e.g. cuMemAlloc into cuMemAlloc_v2."""
-    macros = run(*compile_flags(), "-E", "-dM", "-", text="#include <cuda.h>\n")
-    return {
-        new
-        for old, new in re.findall(r"#define (cu\w+) (cu\w+)$", macros, re.M)
-        if old in names
-    }
-
-
-def describe(names, headers):
-    """Name -> its line in a list, for those of `names` that `headers` declare."""
-    source = preamble(headers) + INTROSPECTION + "int main() {\n"
-    declared = sorted(names & declared_in(headers))
-    source += "".join(f'describe("{name}", &::{name});\n' for name in declared) + "}\n"
-    with tempfile.TemporaryDirectory() as folder:
-        # Only types are asked for; the addresses of functions that exist nowhere stay unresolved.
-        program = Path(folder) / "describe"
-        link = ["-o", str(program), "-", "-no-pie", "-Wl,--unresolved-symbols=ignore-all"]
-        subprocess.run([*compile_flags(), *link], input=source, text=True, check=True)
-        return {line.split()[0]: line for line in run(str(program)).splitlines()}
-
-
-def main():
-    needed = set()
-    for path in shared_objects():
-        needed |= {name for name in undefined(path) if library_of(name)}
-    by_name = requested_by_name(declared_in(CUDA_HEADERS))
-    needed |= by_name | newest_versions(by_name)
-    version = (SITE / "torch/version.py").read_text()
-    torch = re.search(r"__version__ = '([^']+)'", version)[1]
-
-    of_cuda = {name for name in needed if library_of(name) in ("cuda", "cudart")}
-    # What no public header declares is taken to return a status, and nothing of it is zeroed.
-    lines = {name: f"{name} status" for name in needed}
-    lines |= describe(of_cuda, CUDA_HEADERS) | describe(needed - of_cuda, LIBRARY_HEADERS)
+def main(sites):
+    environments = [Wheels(site) for site in sites]
+    versions = ", ".join(environment.torch for environment in environments)
+    needed = set().union(*(environment.needed for environment in environments))
     for library, (_, status, status_name) in LIBRARIES.items():
         of_library = sorted(name for name in needed if library_of(name) == library)
         if not of_library:
             continue
-        text = f"# {library}: entry points wanted by PyTorch {torch}. Written by generate.py.\n"
+        text = f"# {library}: entry points wanted by PyTorch {versions}. Written by generate.py.\n"
         text += "# name, kind of result, then index:bytes of each integer argument to zero\n"
         text += f"refuse {status} {status_name}\n"
-        text += "".join(lines[name] + "\n" for name in of_library)
+        for name in of_library:
+            lines = [it.lines[name] for it in environments if name in it.lines]
+            # What no public header declares is taken to return a status, and nothing of it is zeroed.
+            text += " ".join(merged(lines or [[name, "status"]])) + "\n"
         (HERE / f"{library}.txt").write_text(text)
         print(f"{library}: {len(of_library)}")
-    text = f"# Entry points that PyTorch {torch}, Triton or cuDNN may look up by name.\n"
+    by_name = set().union(*(environment.by_name for environment in environments))
+    text = f"# Entry points that PyTorch {versions}, Triton or cuDNN may look up by name.\n"
     (HERE / "by_name.list").write_text(text + "".join(n + "\n" for n in sorted(by_name)))
 
 
-main()
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    main(sys.argv[1:])

@@ -1,7 +1,7 @@
-//! The exported names against what the installed PyTorch asks NVIDIA's libraries for, so that a new
+//! The exported names against what each installed PyTorch asks NVIDIA's libraries for, so that a new
 //! PyTorch that needs more is known at once.
 //!
-//! Needs `nm` and a Python with PyTorch: `VRAMFIT_PYTHON`, or `.venv` in the checkout.
+//! Needs `nm` and the environments of `pytorch/environments.rs`.
 #![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
 use std::collections::BTreeSet;
@@ -10,15 +10,16 @@ use std::mem::transmute;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[path = "pytorch/environments.rs"]
+mod environments;
+
 type Names = BTreeSet<String>;
 
 /// NVIDIA's own are used where no device is asked for: run-time compilation, profiler ranges.
 const REAL: [&str; 3] = ["nvrtc", "nvJitLink", "nvtx"];
 
-fn site_packages() -> PathBuf {
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin/python");
-    let python = std::env::var_os("VRAMFIT_PYTHON").map_or(checkout, PathBuf::from);
-    let output = Command::new(&python)
+fn site_packages(python: &Path) -> PathBuf {
+    let output = Command::new(python)
         .args(["-c", "import sysconfig, torch; print(sysconfig.get_paths()['purelib'])"])
         .output()
         .unwrap_or_else(|error| {
@@ -34,9 +35,10 @@ fn libraries(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy();
         if path.is_dir() {
             found.extend(libraries(&path));
-        } else if path.file_name().unwrap().to_string_lossy().contains(".so") {
+        } else if name.ends_with(".so") || name.contains(".so.") {
             found.push(path);
         }
     }
@@ -73,41 +75,44 @@ fn is_of_driver(name: &str) -> bool {
 }
 
 #[test]
-fn everything_that_pytorch_wants_of_nvidia_is_exported() {
-    let site = site_packages();
+fn everything_that_each_pytorch_wants_of_nvidia_is_exported() {
+    let exported = exported();
+    let mut missing = Vec::new();
+    for environment in environments::all() {
+        let site = site_packages(&environment.python);
+        let wanted = wanted_of_nvidia(&site);
+        assert!(wanted.len() > 600, "only {}: is `nm` reading the right files?", wanted.len());
+        let of = &environment.name;
+        missing.extend(wanted.difference(&exported).map(|name| format!("{name} ({of})")));
+    }
+    assert!(missing.is_empty(), "run symbols/generate.py; missing:\n{}", missing.join("\n"));
+}
+
+/// NVIDIA's entry points that PyTorch, torchvision and Triton of one environment leave undefined.
+fn wanted_of_nvidia(site: &Path) -> Names {
     let mut nvidias = Names::new();
     for library in libraries(&site.join("nvidia")) {
         // Its names are those of every BLAS; PyTorch has its own.
-        if library.ends_with("libnvblas.so.13") {
-            continue;
+        if !library.file_name().unwrap().to_string_lossy().starts_with("libnvblas") {
+            nvidias.extend(symbols("--defined-only", &library));
         }
-        nvidias.extend(symbols("--defined-only", &library));
     }
     assert!(nvidias.contains("cudaMalloc"), "no CUDA runtime in {}", site.display());
-    let exported = exported();
-    let mut missing = Vec::new();
-    let mut wanted = 0;
+    let mut wanted = Names::new();
     for package in ["torch", "torchvision", "triton"] {
         let folder = site.join(package);
         assert!(folder.exists(), "{package} is not installed in {}", site.display());
         // Triton's copy of CUPTI is NVIDIA's.
         for library in libraries(&folder).iter().filter(|it| !it.iter().any(|part| part == "cupti"))
         {
-            for name in symbols("--undefined-only", library) {
+            wanted.extend(symbols("--undefined-only", library).into_iter().filter(|name| {
                 let real = REAL.iter().any(|prefix| name.starts_with(prefix));
-                let nvidias_own = !name.starts_with("_Z") && nvidias.contains(&name);
-                if real || !(nvidias_own || is_of_driver(&name)) {
-                    continue;
-                }
-                wanted += 1;
-                if !exported.contains(&name) {
-                    missing.push(format!("{name} ({})", library.display()));
-                }
-            }
+                let nvidias_own = !name.starts_with("_Z") && nvidias.contains(name);
+                !real && (nvidias_own || is_of_driver(name))
+            }));
         }
     }
-    assert!(wanted > 900, "only {wanted} names found: is `nm` reading the right files?");
-    assert!(missing.is_empty(), "run symbols/generate.py; missing:\n{}", missing.join("\n"));
+    wanted
 }
 
 #[test]
@@ -151,9 +156,9 @@ fn what_is_not_implemented_refuses_and_zeroes_its_answers() {
     assert_eq!(plan, 0);
     assert_eq!(create(std::ptr::null_mut()), 16, "an answer nobody wants is not written");
 
-    // SAFETY: const char* ncclGetErrorString(ncclResult_t).
+    // SAFETY: const char* cusparseGetErrorString(cusparseStatus_t).
     let text: extern "C" fn(i32) -> *const c_char =
-        unsafe { transmute(symbol(c"ncclGetErrorString")) };
+        unsafe { transmute(symbol(c"cusparseGetErrorString")) };
     // SAFETY: the function returns a zero-terminated text that is never freed.
     let text = unsafe { CStr::from_ptr(text(5)) };
     assert!(text.to_str().unwrap().contains("not supported"));

@@ -35,6 +35,15 @@ pub struct Report {
     /// Values that came back to the host though a kernel that never ran should have written them.
     /// Those that the Python side accounts for are not among them.
     pub read_backs: Vec<ReadBack>,
+    /// Who answered for cuDNN's engines and workspaces; none where cuDNN was not used.
+    #[serde(default)]
+    pub cudnn: Option<Cudnn>,
+    /// NCCL calls by size, most bytes first.
+    #[serde(default)]
+    pub collectives: Vec<Collective>,
+    /// Sizes in this report that are estimates, each with its basis, sorted.
+    #[serde(default)]
+    pub estimates: Vec<String>,
     /// Entry points that were called but are not implemented, sorted; each answered "not supported".
     pub not_implemented: Vec<String>,
     /// Failures inside the virtual GPU itself, as text. Empty unless there is a bug to report.
@@ -112,6 +121,40 @@ pub struct Convolution {
     /// Workspace of the plan in bytes, as the real cuDNN states it.
     pub workspace_bytes: u64,
     /// Executions.
+    pub count: u64,
+}
+
+/// Where the workspaces of convolutions come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cudnn {
+    /// Version of the program's own cuDNN, 10000 × major + 100 × minor + patch.
+    pub program_version: u64,
+    /// Who answered.
+    pub answered_by: CudnnAnswer,
+    /// Version of the cuDNN that answered; none for the rule.
+    pub answering_version: Option<u64>,
+}
+
+/// Who answers for cuDNN. Below 9.8 it cannot be asked without a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CudnnAnswer {
+    /// The program's own library: exact.
+    Program,
+    /// A newer one ([`folder::CUDNN_VARIABLE`](crate::folder::CUDNN_VARIABLE)): engines may differ.
+    Newer,
+    /// A rule: an estimate.
+    Rule,
+}
+
+/// NCCL calls of one kind and size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collective {
+    /// The library call, e.g. `ncclAllReduce`.
+    pub call: String,
+    /// One rank's share in bytes.
+    pub bytes: u64,
+    /// Calls.
     pub count: u64,
 }
 

@@ -3,9 +3,9 @@
 
 use std::ffi::c_void;
 
-use super::graph;
-use super::real::{Descriptor, Real, library_for};
+use super::real::{Descriptor, Real, library};
 use super::{HANDLES, properties, status};
+use super::{graph, modelled};
 use crate::activity;
 use crate::entry::entry_points;
 
@@ -35,7 +35,10 @@ pub(super) mod attribute {
     pub(crate) const GRAPH_OPERATIONS: i32 = 801;
     pub(crate) const TENSOR_DATA_TYPE: i32 = 901;
     pub(crate) const TENSOR_DIMENSIONS: i32 = 902;
+    pub(crate) const TENSOR_STRIDES: i32 = 903;
     pub(crate) const ENGINE_OPERATION_GRAPH: i32 = 1300;
+    pub(crate) const ENGINE_GLOBAL_INDEX: i32 = 1301;
+    pub(crate) const ENGINE_NUMERICAL_NOTES: i32 = 1303;
     pub(crate) const ENGINE_DEVICE_PROPERTIES: i32 = 1307;
 }
 
@@ -99,7 +102,7 @@ fn finalize(real: &Real, descriptor: Descriptor) -> i32 {
 }
 
 /// Reads the array of `count` values that an attribute is set to.
-fn values<'a, T>(count: i64, array: *const c_void) -> &'a [T] {
+pub(super) fn values<'a, T>(count: i64, array: *const c_void) -> &'a [T] {
     match usize::try_from(count) {
         Ok(count) if count > 0 && !array.is_null() && array.cast::<T>().is_aligned() => {
             // SAFETY: the interface asks for an array of `count` values of the attribute's type, and
@@ -125,6 +128,9 @@ fn note_attribute(
         (value_type::INT64, attribute::TENSOR_DIMENSIONS) => {
             graph::dimensions(descriptor, values::<i64>(count, array));
         }
+        (value_type::INT64, attribute::TENSOR_STRIDES) => {
+            graph::strides(descriptor, values::<i64>(count, array));
+        }
         (value_type::DATA_TYPE, attribute::TENSOR_DATA_TYPE) => {
             if let [data_type] = values::<i32>(count, array) {
                 graph::data_type(descriptor, *data_type);
@@ -136,31 +142,44 @@ fn note_attribute(
 
 entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cudnnBackendCreateDescriptor(kind: i32, descriptor: *mut Descriptor) -> i32 {
-        let Some(real) = library_for("cudnnBackendCreateDescriptor") else { return status::NOT_SUPPORTED };
-        let status = (real.create)(kind, descriptor);
+        if descriptor.is_null() {
+            return status::BAD_PARAM_NULL_POINTER;
+        }
+        let status = match library() {
+            Some(real) => (real.create)(kind, descriptor),
+            None => {
+                // SAFETY: an out-pointer of the caller's, not null.
+                unsafe { *descriptor = modelled::create(kind) };
+                status::SUCCESS
+            }
+        };
         if status == status::SUCCESS {
-            // SAFETY: cuDNN succeeded, so it wrote the descriptor.
+            // SAFETY: written above, or by cuDNN, which succeeded.
             graph::created(unsafe { *descriptor }, kind);
         }
         status
     }
 
     fn cudnnBackendDestroyDescriptor(descriptor: Descriptor) -> i32 {
-        let Some(real) = library_for("cudnnBackendDestroyDescriptor") else { return status::NOT_SUPPORTED };
         // First, since cuDNN may hand the same address out again at once.
         graph::destroyed(descriptor);
-        (real.destroy)(descriptor)
+        match library() {
+            Some(real) => (real.destroy)(descriptor),
+            None => modelled::destroy(descriptor),
+        }
     }
 
     fn cudnnBackendSetAttribute(descriptor: Descriptor, attribute: i32, value_type: i32, count: i64,
         array: *const c_void) -> i32 {
-        let Some(real) = library_for("cudnnBackendSetAttribute") else { return status::NOT_SUPPORTED };
         // Handles are this library's own; the device they stand for is given at finalization.
         if value_type == value_type::HANDLE
             || matches!(attribute, attribute::PLAN_HANDLE | attribute::GRAPH_HANDLE) {
             return status::SUCCESS;
         }
-        let status = (real.set)(descriptor, attribute, value_type, count, array);
+        let status = match library() {
+            Some(real) => (real.set)(descriptor, attribute, value_type, count, array),
+            None => modelled::set(descriptor, attribute, value_type, count, array),
+        };
         if status == status::SUCCESS {
             note_attribute(descriptor, attribute, value_type, count, array);
         }
@@ -169,10 +188,12 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
 
     fn cudnnBackendGetAttribute(descriptor: Descriptor, attribute: i32, value_type: i32, requested: i64,
         count: *mut i64, array: *mut c_void) -> i32 {
-        let Some(real) = library_for("cudnnBackendGetAttribute") else { return status::NOT_SUPPORTED };
         if let Some(bytes) = graph::workspace_of_plan(descriptor) {
             return plan_attribute(bytes, attribute, value_type, requested, count, array);
         }
+        let Some(real) = library() else {
+            return modelled::get(descriptor, attribute, requested, count, array);
+        };
         let status = (real.get)(descriptor, attribute, value_type, requested, count, array);
         let passes_on = matches!(attribute, attribute::HEURISTICS_RESULTS | attribute::CONFIG_ENGINE);
         if status == status::SUCCESS && passes_on && !count.is_null() {
@@ -184,9 +205,9 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
     }
 
     fn cudnnBackendFinalize(descriptor: Descriptor) -> i32 {
-        match library_for("cudnnBackendFinalize") {
+        match library() {
             Some(real) => finalize(real, descriptor),
-            None => status::NOT_SUPPORTED,
+            None => modelled::finalize(descriptor),
         }
     }
 

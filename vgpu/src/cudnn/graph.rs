@@ -19,6 +19,8 @@ struct Node {
     /// Of a tensor.
     dimensions: Vec<i64>,
     /// Of a tensor.
+    strides: Vec<i64>,
+    /// Of a tensor.
     data_type: i32,
     /// What it computes, once that is settled.
     work: Option<Arc<Work>>,
@@ -28,13 +30,26 @@ struct Node {
 
 /// The principal operation of a graph and its three tensors.
 #[derive(Clone, Debug, PartialEq)]
-struct Work {
-    kind: i32,
-    x: Vec<i64>,
-    w: Vec<i64>,
-    y: Vec<i64>,
-    data_type: i32,
+pub(super) struct Work {
+    pub(super) kind: i32,
+    pub(super) x: Vec<i64>,
+    pub(super) w: Vec<i64>,
+    pub(super) y: Vec<i64>,
+    pub(super) data_type: i32,
+    /// Whether the channels of `x` lie next to each other (NHWC).
+    pub(super) channels_last: bool,
 }
+
+impl Work {
+    pub(super) fn is_convolution(&self) -> bool {
+        matches!(self.kind, FORWARD | BACKWARD_DATA | BACKWARD_FILTER)
+    }
+}
+
+/// Descriptor types of convolutions.
+pub(super) const FORWARD: i32 = 10;
+pub(super) const BACKWARD_FILTER: i32 = 11;
+pub(super) const BACKWARD_DATA: i32 = 12;
 
 /// An operation whose shape is worth reporting: its descriptor type, its name, and the attributes that
 /// hold its input, its filter (or second factor, or scale) and its output.
@@ -46,9 +61,13 @@ struct Operation {
 
 /// Most telling first: a graph is known by the first of these that it contains.
 const OPERATIONS: [Operation; 8] = [
-    Operation { kind: 10, name: "convolution_forward", tensors: [704, 703, 705] },
-    Operation { kind: 12, name: "convolution_backward_data", tensors: [710, 709, 711] },
-    Operation { kind: 11, name: "convolution_backward_filter", tensors: [716, 715, 717] },
+    Operation { kind: FORWARD, name: "convolution_forward", tensors: [704, 703, 705] },
+    Operation { kind: BACKWARD_DATA, name: "convolution_backward_data", tensors: [710, 709, 711] },
+    Operation {
+        kind: BACKWARD_FILTER,
+        name: "convolution_backward_filter",
+        tensors: [716, 715, 717],
+    },
     Operation { kind: 41, name: "sdpa_forward", tensors: [2800, 2801, 2803] },
     Operation { kind: 43, name: "sdpa_backward", tensors: [2851, 2852, 2854] },
     Operation { kind: 19, name: "matmul", tensors: [1520, 1521, 1522] },
@@ -86,6 +105,13 @@ pub(super) fn link(descriptor: Descriptor, attribute: i32, targets: &[usize]) {
 pub(super) fn dimensions(tensor: Descriptor, dimensions: &[i64]) {
     if let Some(node) = nodes().get_mut(&(tensor as usize)) {
         node.dimensions = dimensions.to_vec();
+    }
+}
+
+/// Notes a tensor's strides.
+pub(super) fn strides(tensor: Descriptor, strides: &[i64]) {
+    if let Some(node) = nodes().get_mut(&(tensor as usize)) {
+        node.strides = strides.to_vec();
     }
 }
 
@@ -136,6 +162,11 @@ pub(super) fn workspace_of_plan(plan: Descriptor) -> Option<i64> {
     nodes().get(&(plan as usize))?.workspace
 }
 
+/// What `descriptor` computes, once that is settled.
+pub(super) fn work(descriptor: Descriptor) -> Option<Arc<Work>> {
+    nodes().get(&(descriptor as usize))?.work.clone()
+}
+
 /// What executing `plan` would compute; none for a graph without an operation of [`OPERATIONS`].
 pub(super) fn work_of_plan(plan: Descriptor) -> Option<ConvolutionShape> {
     let (work, workspace) = {
@@ -178,7 +209,15 @@ fn work_of(nodes: &Nodes, node: &Node) -> Option<Arc<Work>> {
                 tensor.map(|tensor| tensor.dimensions.clone()).unwrap_or_default()
             };
             let data_type = x.map_or(0, |tensor| tensor.data_type);
-            Some(Arc::new(Work { kind: other, x: shape(x), w: shape(w), y: shape(y), data_type }))
+            let channel_stride = x.and_then(|tensor| tensor.strides.get(1).copied());
+            Some(Arc::new(Work {
+                kind: other,
+                x: shape(x),
+                w: shape(w),
+                y: shape(y),
+                data_type,
+                channels_last: channel_stride == Some(1),
+            }))
         }
     }
 }

@@ -1,19 +1,22 @@
-//! cuDNN. The graph interface is NVIDIA's own library run without a device ([`backend`]); the older
-//! calls are modelled as far as PyTorch trains with them ([`descriptors`], [`batch_norm`],
-//! [`spatial`]). RNN and CTC are refused by stubs.
+//! cuDNN. The graph interface is NVIDIA's own library run without a device ([`backend`]), which takes
+//! cuDNN 9.8 or newer; a rule answers where there is none. The older calls are modelled as far as
+//! PyTorch trains with them ([`descriptors`], [`batch_norm`], [`spatial`]). RNN and CTC are refused by
+//! stubs.
 //!
 //! ```text
-//! backend ─► real         NVIDIA's cuDNN: operation graphs, engine choice, workspace sizes
-//!    ├────► properties    the device it is told about
-//!    └────► graph         what each plan computes, for the report
+//! backend ─► real ─► properties    operation graphs, engine choice, workspace sizes; the device it is told
+//!    ├────► modelled ─► rule       where no cuDNN can be asked
+//!    └────► graph                  what each plan computes, for the report
 //! ```
 
 mod backend;
 mod batch_norm;
 mod descriptors;
 mod graph;
+mod modelled;
 mod properties;
 mod real;
+mod rule;
 mod spatial;
 
 use std::ffi::{CStr, c_char, c_void};
@@ -21,7 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
-use crate::{activity, device};
+use crate::{activity, device, runtime};
 
 /// Values of `cudnnStatus_t` (cuDNN 9).
 mod status {
@@ -78,6 +81,8 @@ fn own_status_text(status: i32) -> &'static CStr {
         _ => c"CUDNN_UNKNOWN_STATUS",
     }
 }
+
+pub(crate) use real::source;
 
 entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cudnnCreate(handle: Out<*mut c_void>) -> i32 {
@@ -138,7 +143,7 @@ entry_points! { on_panic = 0;
     }
 
     fn cudnnGetCudartVersion() -> usize {
-        device::machine().map_or(0, |it| it.description.cuda_version.unsigned_abs() as usize)
+        runtime::runtime_version().unsigned_abs() as usize
     }
 }
 
@@ -155,7 +160,7 @@ entry_points! { on_panic = ();
     fn cudnnGetLastErrorString(message: Out<u8>, capacity: usize) -> () {
         match real::library() {
             Some(real) => (real.last_error)(message, capacity),
-            None => message.set_text("the virtual GPU found no cuDNN 9.8 or newer", capacity),
+            None => message.set_text("not supported by the virtual GPU's rule for cuDNN", capacity),
         }
     }
 }

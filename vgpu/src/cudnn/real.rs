@@ -1,9 +1,10 @@
 //! NVIDIA's cuDNN as installed beside PyTorch, for what needs no device.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CString, c_char, c_void};
 use std::sync::OnceLock;
 
-use crate::activity;
+use vramfit_vgpu_schema::{Cudnn, CudnnAnswer, folder};
+
 use crate::entry::Out;
 use crate::real_library::RealLibrary;
 
@@ -24,34 +25,74 @@ pub(super) struct Real {
     pub(super) last_error: extern "C" fn(Out<u8>, usize),
 }
 
-/// Version of the installed cuDNN, 10000 × major + 100 × minor + patch; 0 where there is none.
+/// Version of the program's own cuDNN, 10000 × major + 100 × minor + patch; 0 where there is none.
 pub(super) fn version() -> usize {
     static VERSION: OnceLock<usize> = OnceLock::new();
-    *VERSION.get_or_init(|| {
-        // SAFETY: size_t cudnnGetVersion(void), in all versions.
-        let get = file()
-            .and_then(|it| unsafe { it.function::<extern "C" fn() -> usize>(c"cudnnGetVersion") });
-        get.map_or(0, |get| get())
+    *VERSION.get_or_init(|| own().map_or(0, version_of))
+}
+
+fn version_of(library: &RealLibrary) -> usize {
+    // SAFETY: size_t cudnnGetVersion(void), in all versions.
+    let get = unsafe { library.function::<extern "C" fn() -> usize>(c"cudnnGetVersion") };
+    get.map_or(0, |get| get())
+}
+
+/// Who answers, and with which functions.
+struct Answer {
+    by: CudnnAnswer,
+    version: usize,
+    functions: Option<Real>,
+}
+
+static ANSWER: OnceLock<Answer> = OnceLock::new();
+
+/// The cuDNN that answers: the program's own if it is one that can do without a device, else one that
+/// [`folder::CUDNN_VARIABLE`] names. None leaves the answers to a rule.
+pub(super) fn library() -> Option<&'static Real> {
+    ANSWER.get_or_init(find).functions.as_ref()
+}
+
+fn find() -> Answer {
+    let answer = |by, library: &RealLibrary, version| {
+        let functions = functions(library);
+        functions.map(|functions| Answer { by, version, functions: Some(functions) })
+    };
+    let program = || {
+        let version = version();
+        (version >= FIRST_WITHOUT_DEVICE)
+            .then(|| answer(CudnnAnswer::Program, own()?, version))
+            .flatten()
+    };
+    let newer = || {
+        let library = named()?;
+        let version = version_of(&library);
+        (version >= FIRST_WITHOUT_DEVICE)
+            .then(|| answer(CudnnAnswer::Newer, &library, version))
+            .flatten()
+    };
+    program().or_else(newer).unwrap_or(Answer {
+        by: CudnnAnswer::Rule,
+        version: 0,
+        functions: None,
     })
 }
 
-/// The installed cuDNN, if it is one that can do without a device.
-pub(super) fn library() -> Option<&'static Real> {
-    static REAL: OnceLock<Option<Real>> = OnceLock::new();
-    REAL.get_or_init(|| if version() < FIRST_WITHOUT_DEVICE { None } else { functions(file()?) })
-        .as_ref()
+/// For the report: who answered. None if nobody was asked.
+pub(crate) fn source() -> Option<Cudnn> {
+    ANSWER.get().map(|answer| Cudnn {
+        program_version: version() as u64,
+        answered_by: answer.by,
+        answering_version: (answer.by != CudnnAnswer::Rule).then_some(answer.version as u64),
+    })
 }
 
-/// As [`library`]; its absence is named in the report as the reason why `call` was refused.
-pub(super) fn library_for(call: &'static str) -> Option<&'static Real> {
-    let found = library();
-    if found.is_none() {
-        activity::not_implemented(call);
-    }
-    found
+fn named() -> Option<RealLibrary> {
+    let path = std::env::var_os(folder::CUDNN_VARIABLE)?;
+    let path = CString::new(path.into_encoded_bytes()).ok()?;
+    RealLibrary::open_apart(&path)
 }
 
-fn file() -> Option<&'static RealLibrary> {
+fn own() -> Option<&'static RealLibrary> {
     static FILE: OnceLock<Option<RealLibrary>> = OnceLock::new();
     FILE.get_or_init(|| RealLibrary::open(c"libcudnn.so.9")).as_ref()
 }

@@ -52,7 +52,9 @@ entry_points! {
 
     /// Frees device memory.
     fn cuMemFree_v2(pointer: DevicePointer) -> Status {
-        done(memory::free(pointer as *mut c_void))
+        code(ready().and_then(|_| {
+            if memory::free(pointer as *mut c_void) { Ok(()) } else { Err(INVALID_VALUE) }
+        }))
     }
 
     /// Allocates pinned host memory.

@@ -2,6 +2,7 @@
 
 mod context;
 mod device;
+mod logs;
 mod memory;
 mod module;
 mod stream;

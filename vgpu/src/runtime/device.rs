@@ -10,6 +10,7 @@ use super::status::{
 };
 use crate::device::{self, Machine};
 use crate::entry::{In, Out, entry_points};
+use crate::nccl::watchdog;
 
 /// The machine, unless there is none or this process was forked from one that used it.
 pub(crate) fn ready() -> Result<&'static Machine, Status> {
@@ -166,18 +167,13 @@ entry_points! {
 
     /// Waits for the device; nothing is ever under way.
     fn cudaDeviceSynchronize() -> Status {
+        watchdog::synchronize();
         status(ready().and_then(|_| Ok(device::make_context(device::current())?)))
     }
 
     /// CUDA version that the driver supports, 0 without a driver; asking starts nothing.
     fn cudaDriverGetVersion(version: Out<c_int>) -> Status {
         version.set(device::machine().map_or(0, |machine| machine.description.cuda_version));
-        status(Ok(()))
-    }
-
-    /// CUDA version of the runtime: that of the wheel this library stands in for.
-    fn cudaRuntimeGetVersion(version: Out<c_int>) -> Status {
-        version.set(super::properties::RUNTIME_VERSION);
         status(Ok(()))
     }
 

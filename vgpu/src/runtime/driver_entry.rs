@@ -23,6 +23,14 @@ pub(crate) fn driver_function(name: &str) -> Option<*mut c_void> {
 const FOUND: c_int = 0;
 const NOT_FOUND: c_int = 1;
 
+fn look_up(name: In<c_char>, function: Out<*mut c_void>, outcome: Out<c_int>) -> Status {
+    let found = driver_function(name.text());
+    function.set(found.unwrap_or(std::ptr::null_mut()));
+    outcome.set(if found.is_some() { FOUND } else { NOT_FOUND });
+    // A caller that asks for the outcome reads the failure there.
+    status(if found.is_some() || !outcome.is_null() { Ok(()) } else { Err(SYMBOL_NOT_FOUND) })
+}
+
 entry_points! {
     on_panic = UNKNOWN;
 
@@ -34,10 +42,16 @@ entry_points! {
         _flags: c_ulonglong,
         outcome: Out<c_int>,
     ) -> Status {
-        let found = driver_function(name.text());
-        function.set(found.unwrap_or(std::ptr::null_mut()));
-        outcome.set(if found.is_some() { FOUND } else { NOT_FOUND });
-        // A caller that asks for the outcome reads the failure there.
-        status(if found.is_some() || !outcome.is_null() { Ok(()) } else { Err(SYMBOL_NOT_FOUND) })
+        look_up(name, function, outcome)
+    }
+
+    /// A driver function by name: CUDA 12's way.
+    fn cudaGetDriverEntryPoint(
+        name: In<c_char>,
+        function: Out<*mut c_void>,
+        _flags: c_ulonglong,
+        outcome: Out<c_int>,
+    ) -> Status {
+        look_up(name, function, outcome)
     }
 }

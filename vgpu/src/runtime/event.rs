@@ -10,6 +10,7 @@ use super::stream::stream;
 use crate::activity;
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
+use crate::nccl::watchdog;
 
 /// Kernels launched when the event was recorded, plus one; 0 if it never was.
 pub(super) struct Event(AtomicU64);
@@ -49,6 +50,7 @@ fn create(handle: Out<*mut c_void>) -> Status {
 
 fn record(handle: *mut c_void, on: *mut c_void) -> Status {
     status(stream(on).and(event(handle)).map(|event| {
+        watchdog::recorded(handle as usize, on as usize);
         event.0.store(activity::launches() + 1, Ordering::Relaxed);
     }))
 }
@@ -68,6 +70,7 @@ entry_points! {
 
     /// Ends an event.
     fn cudaEventDestroy(handle: *mut c_void) -> Status {
+        watchdog::destroyed(handle as usize);
         status(if EVENTS.remove(handle) { Ok(()) } else { Err(INVALID_RESOURCE_HANDLE) })
     }
 
@@ -87,11 +90,13 @@ entry_points! {
 
     /// Whether an event has happened: it has.
     fn cudaEventQuery(handle: *mut c_void) -> Status {
+        watchdog::queried(handle as usize);
         status(event(handle).map(|_| ()))
     }
 
     /// Waits for an event.
     fn cudaEventSynchronize(handle: *mut c_void) -> Status {
+        watchdog::synchronize();
         status(event(handle).map(|_| ()))
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::device::{checked, ready};
 use super::status::{INVALID_VALUE, MEMORY_ALLOCATION, Status, UNKNOWN, status};
 use crate::entry::{Out, entry_points};
+use crate::nccl::watchdog;
 use crate::{address_space, copy, device, memory};
 
 /// What is known of a range of pinned host memory.
@@ -149,7 +150,8 @@ entry_points! {
         if pointer.is_null() {
             return status(ready().and_then(|_| Ok(device::make_context(device::current())?)));
         }
-        done(memory::free(pointer))
+        // A forked child has its parent's pointers, but must not free what is the parent's.
+        status(ready().and_then(|_| if memory::free(pointer) { Ok(()) } else { Err(INVALID_VALUE) }))
     }
 
     /// Free and total memory of the current device; makes its context.
@@ -204,6 +206,7 @@ entry_points! {
         bytes: usize,
         _kind: c_int,
     ) -> Status {
+        watchdog::synchronize();
         done(copy::copy(target, source, bytes))
     }
 

@@ -6,16 +6,19 @@ mod event;
 mod function;
 mod memory;
 pub(crate) mod properties;
+mod properties_12;
 mod registration;
 pub(crate) mod status;
 mod stream;
 mod symbol;
+mod version;
 
 pub(crate) use device::{attribute, checked, pci_address, ready};
 pub(crate) use driver_entry::driver_function;
 pub(crate) use function::resident_blocks;
 pub(crate) use memory::{allocate_host, free_host, host_range};
 pub(crate) use stream::{create_stream, destroy_stream, stream};
+pub(crate) use version::runtime_version;
 
 /// CUDA's `dim3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

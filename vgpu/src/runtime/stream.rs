@@ -9,6 +9,7 @@ use super::status::{INVALID_RESOURCE_HANDLE, Status, UNKNOWN, status};
 use crate::device;
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
+use crate::nccl::watchdog;
 
 /// A stream that a program made.
 pub(crate) struct Stream {
@@ -60,6 +61,21 @@ fn ask<T>(handle: *mut c_void, answer: Out<T>, question: impl FnOnce(&Stream) ->
 
 /// `cudaStreamCaptureStatusNone`: graphs are not captured here.
 const NOT_CAPTURING: c_int = 0;
+
+fn capture_info(
+    handle: *mut c_void,
+    answer: Out<c_int>,
+    id: Out<c_ulonglong>,
+    graph: Out<*mut c_void>,
+    dependencies: Out<*const c_void>,
+    dependency_count: Out<usize>,
+) -> Status {
+    id.set(0);
+    graph.set(std::ptr::null_mut());
+    dependencies.set(std::ptr::null());
+    dependency_count.set(0);
+    ask(handle, answer, |_| NOT_CAPTURING)
+}
 
 entry_points! {
     on_panic = UNKNOWN;
@@ -115,6 +131,7 @@ entry_points! {
 
     /// Waits until all work is done.
     fn cudaStreamSynchronize(handle: *mut c_void) -> Status {
+        watchdog::synchronize();
         status(stream(handle).map(|_| ()))
     }
 
@@ -155,7 +172,8 @@ entry_points! {
         ask(handle, answer, |_| NOT_CAPTURING)
     }
 
-    /// State of a capture (CUDA 13's arguments).
+    /// State of a capture. CUDA 13's arguments; CUDA 12 has the same under the name `_v3`, and under
+    /// this name a function that programs for CUDA 12 do not call any more.
     fn cudaStreamGetCaptureInfo(
         handle: *mut c_void,
         answer: Out<c_int>,
@@ -165,12 +183,34 @@ entry_points! {
         edges: Out<*const c_void>,
         dependency_count: Out<usize>,
     ) -> Status {
-        id.set(0);
-        graph.set(std::ptr::null_mut());
-        dependencies.set(std::ptr::null());
         edges.set(std::ptr::null());
-        dependency_count.set(0);
-        ask(handle, answer, |_| NOT_CAPTURING)
+        capture_info(handle, answer, id, graph, dependencies, dependency_count)
+    }
+
+    /// State of a capture (CUDA 12, since 12.3).
+    fn cudaStreamGetCaptureInfo_v3(
+        handle: *mut c_void,
+        answer: Out<c_int>,
+        id: Out<c_ulonglong>,
+        graph: Out<*mut c_void>,
+        dependencies: Out<*const c_void>,
+        edges: Out<*const c_void>,
+        dependency_count: Out<usize>,
+    ) -> Status {
+        edges.set(std::ptr::null());
+        capture_info(handle, answer, id, graph, dependencies, dependency_count)
+    }
+
+    /// State of a capture (CUDA 12).
+    fn cudaStreamGetCaptureInfo_v2(
+        handle: *mut c_void,
+        answer: Out<c_int>,
+        id: Out<c_ulonglong>,
+        graph: Out<*mut c_void>,
+        dependencies: Out<*const c_void>,
+        dependency_count: Out<usize>,
+    ) -> Status {
+        capture_info(handle, answer, id, graph, dependencies, dependency_count)
     }
 
     /// Exchanges the thread's capture mode, which only matters while capturing.

@@ -5,6 +5,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use vramfit_vgpu_schema::{Description, Device, Report, SCHEMA, folder};
 
+use super::environments::{self, Environment};
+
 pub(crate) const MIB: u64 = 1 << 20;
 
 /// A small laptop card; tests change what they need.
@@ -61,16 +63,33 @@ impl Machine {
 
     /// The program `programs/NAME.py`, ready to start on this machine.
     pub(crate) fn program(&self, name: &str) -> Command {
-        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/programs");
-        let python = std::env::var_os("VRAMFIT_PYTHON")
-            .expect("VRAMFIT_PYTHON names no Python with PyTorch; run `make setup`");
-        let mut command = Command::new(python);
+        self.program_in(&environments::main(), name)
+    }
+
+    /// The same, with the PyTorch of one environment.
+    pub(crate) fn program_in(&self, environment: &Environment, name: &str) -> Command {
+        let mut command = self.python(environment);
+        command.arg(path(name));
         command
-            .arg(programs.join(name).with_extension("py"))
+    }
+
+    /// The same, once for each of `ranks` ranks, started by `torchrun`.
+    pub(crate) fn ranks_in(&self, environment: &Environment, ranks: usize, name: &str) -> Command {
+        let mut command = self.python(environment);
+        command.args(["-m", "torch.distributed.run", "--standalone", "--nproc_per_node"]);
+        // Two cores are shared by all: more threads only disturb each other.
+        command.arg(ranks.to_string()).arg(path(name)).env("OMP_NUM_THREADS", "1");
+        command
+    }
+
+    fn python(&self, environment: &Environment) -> Command {
+        let mut command = Command::new(&environment.python);
+        command
             .env(folder::VARIABLE, &self.folder)
             .env("LD_PRELOAD", library())
             .env("LD_LIBRARY_PATH", &self.folder)
             .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env_remove(folder::CUDNN_VARIABLE)
             .env_remove("CUDA_VISIBLE_DEVICES")
             .env_remove("PYTORCH_CUDA_ALLOC_CONF")
             .env_remove("PYTORCH_ALLOC_CONF")
@@ -97,13 +116,6 @@ impl Machine {
         &self.folder
     }
 
-    /// The report of a process that has ended.
-    #[track_caller]
-    pub(crate) fn report(&self, pid: u32) -> Report {
-        let text = std::fs::read_to_string(self.folder.join(folder::report(pid))).unwrap();
-        serde_json::from_str(&text).unwrap()
-    }
-
     /// Waits for a program that was started by hand.
     #[track_caller]
     pub(crate) fn finish(&self, name: &str, child: Child) -> (String, Report) {
@@ -111,10 +123,27 @@ impl Machine {
         let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&stderr);
         assert!(status.success(), "{name} ended with {status}:\n{stderr}");
-        let report = self.report(pid);
-        assert_eq!(report.internal_errors, Vec::<String>::new(), "{name}");
-        (String::from_utf8(stdout).unwrap(), report)
+        (String::from_utf8(stdout).unwrap(), self.report(pid))
     }
+
+    /// What process `pid` did, which must be free of internal errors.
+    #[track_caller]
+    pub(crate) fn report(&self, pid: u32) -> Report {
+        let text = std::fs::read_to_string(self.folder.join(folder::report(pid))).unwrap();
+        let report: Report = serde_json::from_str(&text).unwrap();
+        assert_eq!(report.internal_errors, Vec::<String>::new(), "{}", report.command);
+        report
+    }
+
+    /// The machine's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+fn path(program: &str) -> PathBuf {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/programs");
+    programs.join(program).with_extension("py")
 }
 
 impl Drop for Machine {

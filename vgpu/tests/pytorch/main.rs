@@ -5,8 +5,12 @@
 #![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
 mod cudnn;
+mod distributed;
+mod environments;
 mod exact;
+mod loader;
 mod machine;
 mod memory;
 mod shadow;
 mod training;
+mod versions;

@@ -24,6 +24,14 @@ if name == "gpt2":
     def loss_of():
         tokens = torch.randint(0, 50257, (batch, 256), device="cuda")
         return model(tokens, labels=tokens).loss
+elif name == "plain_gpt2":
+    from plain_gpt2 import Decoder
+
+    with torch.device("cuda"):
+        model = Decoder()
+
+    def loss_of():
+        return model(torch.randint(0, 50257, (batch, 256), device="cuda"))
 else:
     import torchvision
 

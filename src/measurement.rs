@@ -32,17 +32,23 @@ pub struct Point {
 }
 
 /// The memory of one point, in bytes, named as design.md names it.
+///
+/// Each part is read at the border of a phase, where it is whole, and as a difference, so that
+/// cuBLAS's lasting workspaces are in none of them. The parts need not be live together: without
+/// accumulation gradients take the place of activations during the backward pass. Where the peak
+/// is lower than the sum of the named parts, `workspace` is zero and [`Memory::not_together`] tells
+/// by how much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Memory {
     /// CUDA context and loaded kernels: what the process holds beyond the allocator's segments.
     pub context: Bytes,
     /// Live after building the model.
     pub weights: Bytes,
-    /// Live after the first backward pass, less what was live before it.
+    /// What zeroing the gradients frees after a whole step.
     pub gradients: Bytes,
-    /// Live after the first optimizer step, less weights and gradients.
+    /// What the first optimizer step leaves.
     pub optimizer_state: Bytes,
-    /// Live at the end of a forward pass, less weights, gradients and state; inputs among it.
+    /// Live at the end of a forward pass, less what was live before its inputs were made.
     pub activations: Bytes,
     /// The rest of the peak: temporaries, cuBLAS and cuDNN workspaces.
     pub workspace: Bytes,
@@ -69,6 +75,13 @@ impl Point {
 }
 
 impl Memory {
+    /// By how much weights, gradients, optimizer state and activations together exceed the peak:
+    /// bytes that are never live at the same time.
+    pub fn not_together(&self) -> Bytes {
+        let named = self.weights + self.gradients + self.optimizer_state + self.activations;
+        named.saturating_sub(self.allocated_peak)
+    }
+
     /// Reserved by the allocator at its peak, but not handed out.
     pub fn fragmentation(&self) -> Bytes {
         self.reserved_peak.saturating_sub(self.allocated_peak)

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
-    /// fp32 throughout.
+    /// fp32 as PyTorch has it by default: matrix products in fp32, convolutions as cuDNN likes, which
+    /// may be tf32.
     Fp32,
-    /// fp32 with tf32 matrix products and convolutions.
+    /// fp32 with tf32 matrix products too (`torch.backends.cuda.matmul.allow_tf32`).
     Tf32,
     /// bf16 autocast.
     Bf16,

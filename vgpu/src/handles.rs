@@ -3,20 +3,21 @@
 //! A handle is a number, never a pointer, so that a handle used after its end is found out instead of
 //! followed.
 
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
+use crate::by_address::ByAddress;
+
 /// A table of live handles to values of one type.
-pub(crate) struct Handles<T>(LazyLock<RwLock<HashMap<usize, Arc<T>>>>);
+pub(crate) struct Handles<T>(LazyLock<RwLock<ByAddress<Arc<T>>>>);
 
 /// Handles stay clear of null and of CUDA's special streams 1 and 2, and look like no address.
 static NEXT: AtomicUsize = AtomicUsize::new(0x10_0000);
 
 impl<T> Handles<T> {
     pub(crate) const fn new() -> Self {
-        Self(LazyLock::new(|| RwLock::new(HashMap::new())))
+        Self(LazyLock::new(|| RwLock::default()))
     }
 
     /// A fresh handle to `value`.

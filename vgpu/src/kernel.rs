@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
 
+use crate::by_address::ByAddress;
 use crate::launch::fill::FillElement;
 
 /// A kernel that was launched at least once. Never freed: launches may still be under way.
@@ -28,32 +28,6 @@ impl Kernel {
     }
 }
 
-/// Addresses are spread well enough by one multiplication; SipHash would cost more than the look-up.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.write_u64(value as u64);
-    }
-}
-
-type ByAddress<V> = HashMap<usize, V, BuildHasherDefault<AddressHasher>>;
-
 /// What `__cudaRegisterFunction` was told: the name stays where the library has it until it is needed,
 /// since PyTorch registers some ten thousand kernels at load and launches a few hundred.
 struct Registered {
@@ -61,7 +35,15 @@ struct Registered {
     binary: usize,
 }
 
-static REGISTERED: LazyLock<Mutex<ByAddress<Registered>>> = LazyLock::new(Default::default);
+#[derive(Default)]
+struct Registry {
+    kernels: ByAddress<Registered>,
+    /// Stubs by fat binary: PyTorch closes hundreds of them when it ends, and must not look through
+    /// all kernels for each.
+    stubs: ByAddress<Vec<usize>>,
+}
+
+static REGISTERED: LazyLock<Mutex<Registry>> = LazyLock::new(Default::default);
 static LAUNCHED: LazyLock<RwLock<ByAddress<&'static Kernel>>> = LazyLock::new(Default::default);
 static CALLS: LazyLock<RwLock<HashMap<&'static str, &'static Kernel>>> =
     LazyLock::new(Default::default);
@@ -69,13 +51,16 @@ static CALLS: LazyLock<RwLock<HashMap<&'static str, &'static Kernel>>> =
 /// Notes that host stub `stub` stands for the kernel `name` of fat binary `binary`.
 pub(crate) fn register(stub: *const c_void, name: *const c_char, binary: usize) {
     let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    registered.insert(stub as usize, Registered { name: name as usize, binary });
+    registered.kernels.insert(stub as usize, Registered { name: name as usize, binary });
+    registered.stubs.entry(binary).or_default().push(stub as usize);
 }
 
 /// Forgets the kernels of `binary`: its library is being closed, and its names go with it.
 pub(crate) fn unregister(binary: usize) {
     let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    registered.retain(|_, kernel| kernel.binary != binary);
+    for stub in registered.stubs.remove(&binary).unwrap_or_default() {
+        registered.kernels.remove(&stub);
+    }
     let mut launched = LAUNCHED.write().unwrap_or_else(PoisonError::into_inner);
     launched.retain(|_, kernel| kernel.binary != binary);
 }
@@ -87,7 +72,7 @@ pub(crate) fn find(stub: *const c_void) -> Option<&'static Kernel> {
         return Some(kernel);
     }
     let registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    let Registered { name, binary } = registered.get(&key)?;
+    let Registered { name, binary } = registered.kernels.get(&key)?;
     // SAFETY: the name is a zero-terminated text in the registering library, which is still open:
     // `unregister` runs before its memory goes, and the lock is held.
     let name = unsafe { CStr::from_ptr(*name as *const c_char) };

@@ -19,6 +19,7 @@
 
 mod activity;
 mod address_space;
+mod by_address;
 mod copy;
 mod cublas;
 mod cublaslt;

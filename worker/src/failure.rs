@@ -80,8 +80,9 @@ mod tests {
 
     #[test]
     fn a_panic_of_tch_gives_the_plain_words_of_libtorch() {
-        let error = TchError::Torch("Tried to say \"no\"\nException raised from malloc".to_owned());
-        let panic = panic_of(|| Err(error).unwrap());
+        let text = "Tried to say \"no\"\nException raised from malloc";
+        let fail = || Err::<(), _>(TchError::Torch(text.to_owned()));
+        let panic = panic_of(|| fail().unwrap());
         assert_eq!(text_of_panic(panic.as_ref()), "Tried to say \"no\"");
     }
 

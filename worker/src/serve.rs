@@ -67,6 +67,7 @@ pub(crate) fn serve(requests: impl BufRead, mut replies: impl Write) -> ExitCode
 /// Opens the device and makes its context.
 fn open() -> Result<(Device, Hello), String> {
     let loaded = process::load_libtorch_cuda();
+    process::skip_destructors();
     checkpoint::install().map_err(|error| error.to_string())?;
     let hello = |cuda: String, cudnn: String, device: String| Hello {
         protocol: PROTOCOL,
@@ -131,8 +132,10 @@ fn release(device: Device) -> Result<(), String> {
 }
 
 fn say(replies: &mut impl Write, reply: &Reply) -> std::io::Result<()> {
-    serde_json::to_writer(&mut *replies, reply)?;
-    replies.write_all(b"\n")?;
+    // In one piece: a write a token would wake the reader as often.
+    let mut line = serde_json::to_vec(reply)?;
+    line.push(b'\n');
+    replies.write_all(&line)?;
     replies.flush()
 }
 

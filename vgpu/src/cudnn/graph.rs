@@ -8,6 +8,7 @@ use super::backend::{attribute, kind};
 use super::data_type_name;
 use super::real::Descriptor;
 use crate::activity::ConvolutionShape;
+use crate::by_address::ByAddress;
 
 /// What is known of one descriptor of cuDNN's.
 #[derive(Default)]
@@ -55,7 +56,7 @@ const OPERATIONS: [Operation; 8] = [
     Operation { kind: 30, name: "norm_backward", tensors: [2101, 2105, 2104] },
 ];
 
-type Nodes = HashMap<usize, Node>;
+type Nodes = ByAddress<Node>;
 
 fn nodes() -> MutexGuard<'static, Nodes> {
     static NODES: LazyLock<Mutex<Nodes>> = LazyLock::new(Default::default);

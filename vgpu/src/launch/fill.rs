@@ -63,17 +63,31 @@ pub(crate) fn carry_out(element: FillElement, arguments: Arguments) {
     if bytes == 0 || bytes > copy::LIMIT || !memory::is_allocated(target, bytes as u64) {
         return;
     }
-    for index in 0..count {
-        // SAFETY: `target` has `bytes` allocated bytes; the constant is one element long.
-        unsafe {
-            constant.copy_to_nonoverlapping(
-                target.cast::<u8>().add(index * element.bytes),
-                element.bytes,
-            );
-        }
-    }
+    // SAFETY: `target` has `bytes` allocated bytes, the constant is one element long, and the two
+    // are apart: arguments lie on the host's side.
+    unsafe { fill(target.cast(), constant, element.bytes, bytes) };
     copy::wrote(target as u64, bytes as u64);
     activity::computed_fill();
+}
+
+/// Repeats the `element` bytes at `constant` over the `bytes` bytes at `target`. What is written
+/// doubles with each copy: one copy an element would cost more than all else in a launch.
+///
+/// # Safety
+/// `target` is writable for `bytes` bytes, a positive multiple of `element`; `constant` is readable
+/// for `element` bytes outside of that range.
+unsafe fn fill(target: *mut u8, constant: *const u8, element: usize, bytes: usize) {
+    // SAFETY: the caller's promise; `written + length` never exceeds `bytes`, and the source of each
+    // copy ends where its target begins.
+    unsafe {
+        target.copy_from_nonoverlapping(constant, element);
+        let mut written = element;
+        while written < bytes {
+            let length = written.min(bytes - written);
+            target.add(written).copy_from_nonoverlapping(target, length);
+            written += length;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -94,5 +108,17 @@ mod tests {
         let add = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEE\
                    St5arrayIPcLm3EEEEviT0_T1_";
         assert_eq!(FillElement::of(add), None);
+    }
+
+    #[test]
+    fn a_fill_repeats_its_constant_to_the_last_element_and_no_further() {
+        for count in [1, 2, 3, 1000] {
+            let constant = [1_u8, 2, 3, 4];
+            let mut target = [0xff_u8; 4001];
+            // SAFETY: `count` elements of 4 bytes lie within the 4001 of the target.
+            unsafe { fill(target.as_mut_ptr(), constant.as_ptr(), 4, 4 * count) };
+            assert!(target[..4 * count].chunks(4).all(|element| element == constant));
+            assert!(target[4 * count..].iter().all(|byte| *byte == 0xff), "{count} elements");
+        }
     }
 }

@@ -62,11 +62,11 @@ impl Network for Pinn {
             .collect();
         let value = self.value(&coordinates, checkpointing);
         let first = Tensor::run_backward(&[&value], &coordinates, true, true);
-        let mut residual = first[0].shallow_clone();
-        for (slope, coordinate) in first.iter().zip(&coordinates).skip(1) {
+        let spatial = first.iter().zip(&coordinates).skip(1);
+        let residual = spatial.fold(first[0].shallow_clone(), |residual, (slope, coordinate)| {
             let second = Tensor::run_backward(&[slope], &[coordinate], true, true);
-            residual = residual - &second[0];
-        }
+            residual - &second[0]
+        });
         residual.pow_tensor_scalar(2).then(|square| square.mean(Kind::Float))
     }
 }

@@ -51,16 +51,18 @@ pub(super) fn run(
         catalog,
         gpu,
         setup: choose_gpu::setup(&args.device),
-        launch: launch(&args.measuring),
+        launch: launch(&workload.subject, &args.measuring)?,
         workload: workload.clone(),
         goal: *goal,
         settings: vec![*setting],
         objective: Objective::default(),
+        quiet: true,
     };
     let point = Point::to_probe(*setting, *micro_batch, goal);
     let measurement = measure(&planner, point, args)?;
-    if let Outcome::Failed { message } = &measurement.outcome {
-        return Err(ErrorKind::NothingMeasured { reason: message.clone() }.into());
+    if let Outcome::Failed { message, traceback } = &measurement.outcome {
+        let error = Error::new(ErrorKind::NothingMeasured { reason: message.clone() });
+        return Err(error.detail(traceback.clone()));
     }
     let budget = gpu.budget();
     let fits = measurement.verdict(budget.budget) == Verdict::Fits;
@@ -104,6 +106,7 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
     let Some(choice) = &plan.recommendation else {
         return Err(ErrorKind::PlanWithoutChoice { path: path.clone() }.into());
     };
+    inputs::still_there(&plan.workload)?;
     let mut device = args.device.clone();
     if device.gpu == "auto" {
         device.gpu.clone_from(&plan.device.name);
@@ -156,9 +159,10 @@ fn would_fit(planner: &Planner<'_>, point: Point) -> Result<Vec<Change>, Error> 
 
 fn text(question: &Question, answer: &Answer<'_>) -> String {
     let Question { workload, setting, micro_batch, goal, .. } = question;
+    let name = workload.subject.name();
     let what = match workload.sequence {
-        Some(tokens) => format!("{} at {tokens} tokens", workload.model.name),
-        None => workload.model.name.clone(),
+        Some(tokens) => format!("{name} at {tokens} tokens"),
+        None => name,
     };
     let steps = match goal.split(*micro_batch) {
         (1, None) => String::new(),

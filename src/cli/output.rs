@@ -45,6 +45,9 @@ impl Output {
             return;
         }
         self.say(&format!("error: {error}"));
+        for detail in error.details() {
+            self.say(&indented(detail));
+        }
         for hint in error.hints() {
             self.say(&format!("hint: {hint}"));
         }
@@ -62,6 +65,11 @@ impl Output {
         printed.and_then(|()| io::stdout().flush()).map_err(lost)?;
         Ok(ExitStatus::Done)
     }
+}
+
+/// Sets what a program printed apart from what we say.
+pub(super) fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// A table without lines that fits the terminal; of the columns, those in `right` hold numbers.

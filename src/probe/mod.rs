@@ -2,7 +2,9 @@
 
 mod campaign;
 mod interrupt;
+mod launch;
 pub mod protocol;
+mod python;
 mod record;
 mod remedy;
 mod search;
@@ -16,10 +18,12 @@ use crate::workload::Workload;
 
 pub use campaign::{Campaign, Findings, Searched};
 pub use interrupt::Interrupt;
+pub use launch::Launch;
+pub use python::python;
 pub use record::Record;
 pub use remedy::{Change, Remedies};
 pub use verify::{Verified, verify};
-pub use worker_prober::{Launch, WorkerProber};
+pub use worker_prober::WorkerProber;
 
 /// Something that can try a point.
 pub trait Prober {

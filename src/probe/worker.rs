@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Interrupt;
-use super::protocol::{Hello, PROTOCOL, Reply, Request};
+use super::protocol::{Hello, PROTOCOL, Reply, Request, Unusable};
 use crate::error::{Error, ErrorKind};
 
 /// Longest line that is still read as one; a reply has a few hundred bytes.
@@ -26,6 +26,21 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Lines of its stderr that are kept.
 const KEPT_LINES: usize = 20;
 
+/// Of them shown with a failure of the user's code.
+const SHOWN_LINES: usize = 5;
+
+/// How a worker is started.
+pub(super) struct Start {
+    /// Without its environment and pipes.
+    pub(super) command: Command,
+    /// What it is at until it is ready, e.g. "while importing `train.py`".
+    pub(super) doing: String,
+    /// How long that may take.
+    pub(super) timeout: Duration,
+    /// Hears each line of its standard error.
+    pub(super) listener: Option<fn(&str)>,
+}
+
 /// A running worker that has said it is ready. Dropping it ends it, and whatever it started.
 pub(super) struct Worker {
     child: Child,
@@ -34,6 +49,7 @@ pub(super) struct Worker {
     lines: Receiver<String>,
     stderr: Arc<Mutex<VecDeque<String>>>,
     stderr_thread: Option<JoinHandle<()>>,
+    is_heard: bool,
     interrupt: Interrupt,
     hello: Hello,
 }
@@ -45,13 +61,14 @@ impl Worker {
     /// When it cannot be started, is of another version or protocol, does not get ready in time, or
     /// the user asked to stop.
     pub(super) fn start(
-        program: &Path,
+        start: Start,
         environment: &[(OsString, OsString)],
-        timeout: Duration,
         interrupt: &Interrupt,
     ) -> Result<Self, Error> {
-        let path = || program.to_path_buf();
-        let mut child = Command::new(program)
+        let Start { mut command, doing, timeout, listener } = start;
+        let program = PathBuf::from(command.get_program());
+        let path = || program.clone();
+        let mut child = command
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -69,7 +86,8 @@ impl Worker {
             interrupt.add_child(group);
         }
         let stderr = Arc::new(Mutex::new(VecDeque::new()));
-        let stderr_thread = child.stderr.take().map(|pipe| keep_last_lines(pipe, &stderr));
+        let stderr_thread =
+            child.stderr.take().map(|pipe| keep_last_lines(pipe, &stderr, listener));
         let mut worker = Self {
             stdin: child.stdin.take(),
             lines: child.stdout.take().map_or_else(|| sync_channel(1).1, read_lines),
@@ -77,10 +95,11 @@ impl Worker {
             group,
             stderr,
             stderr_thread,
+            is_heard: listener.is_some(),
             interrupt: interrupt.clone(),
             hello: Hello::default(),
         };
-        match worker.receive(timeout, "before it was ready")? {
+        match worker.receive(timeout, &doing)? {
             Reply::Ready(hello) if hello.protocol != PROTOCOL => {
                 Err(ErrorKind::WorkerProtocol { found: hello.protocol, expected: PROTOCOL }.into())
             }
@@ -96,9 +115,38 @@ impl Worker {
                 worker.hello = hello;
                 Ok(worker)
             }
-            Reply::Refused { message } => Err(ErrorKind::WorkerRefused { message }.into()),
-            Reply::Measured { .. } => Err(rubbish("measured")),
+            other => Err(worker.no_answer(other)),
         }
+    }
+
+    /// The failure that a reply means which is not the one asked for.
+    pub(super) fn no_answer(&mut self, reply: Reply) -> Error {
+        match reply {
+            Reply::Refused { message } => ErrorKind::WorkerRefused { message }.into(),
+            Reply::Unusable(unusable) => {
+                let Unusable { message, hint, traceback, bad_input } = unusable;
+                let error = Error::new(ErrorKind::Unusable { message, bad_input })
+                    .detail(traceback)
+                    .detail(self.printed());
+                hint.into_iter().fold(error, Error::hint)
+            }
+            Reply::Ready(_) => rubbish("ready"),
+            Reply::Built { .. } => rubbish("built"),
+            Reply::Measured { .. } => rubbish("measured"),
+        }
+    }
+
+    /// What it printed last before it ended, unless that was heard already.
+    fn printed(&mut self) -> Option<String> {
+        if self.is_heard {
+            return None;
+        }
+        self.wait(GRACE);
+        self.await_stderr();
+        let lines = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let last: Vec<_> = lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)).collect();
+        let quoted = last.iter().map(|line| format!("\n  {}", shorten(line, 300)));
+        (!last.is_empty()).then(|| format!("it printed last:{}", quoted.collect::<String>()))
     }
 
     /// What it said of itself.
@@ -165,19 +213,23 @@ impl Worker {
         let Some(status) = self.wait(GRACE) else {
             return ErrorKind::WorkerHung { seconds: GRACE.as_secs(), doing }.into();
         };
-        // Its stderr ends with it, unless it left children behind that hold it open.
-        let deadline = Instant::now() + 10 * TICK;
-        while !self.stderr_thread.as_ref().is_none_or(JoinHandle::is_finished)
-            && Instant::now() < deadline
-        {
-            thread::sleep(TICK / 4);
-        }
+        self.await_stderr();
         let last_line = self.last_line();
         match (status.signal(), status.code()) {
             (Some(signal), _) => ErrorKind::WorkerKilled { signal, doing }.into(),
             (None, code) => {
                 ErrorKind::WorkerEnded { status: code.unwrap_or(-1), doing, last_line }.into()
             }
+        }
+    }
+
+    /// Its stderr ends with it, unless it left children behind that hold it open.
+    fn await_stderr(&self) {
+        let deadline = Instant::now() + 10 * TICK;
+        while !self.stderr_thread.as_ref().is_none_or(JoinHandle::is_finished)
+            && Instant::now() < deadline
+        {
+            thread::sleep(TICK / 4);
         }
     }
 
@@ -246,11 +298,15 @@ fn read_lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
 fn keep_last_lines(
     pipe: impl Read + Send + 'static,
     kept: &Arc<Mutex<VecDeque<String>>>,
+    listener: Option<fn(&str)>,
 ) -> JoinHandle<()> {
     let kept = Arc::clone(kept);
     thread::spawn(move || {
         let mut pipe = BufReader::new(pipe);
         while let Some(line) = next_line(&mut pipe) {
+            if let Some(hear) = listener {
+                hear(&line);
+            }
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             if kept.len() == KEPT_LINES {
                 kept.pop_front();

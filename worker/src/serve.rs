@@ -39,7 +39,13 @@ pub(crate) fn serve(requests: impl BufRead, mut replies: impl Write) -> ExitCode
             Ok(request) => request,
             Err(error) => return refuse(&mut replies, format!("not a request: {error}")),
         };
-        let Request::Measure { id, workload, point, steps } = request else { break };
+        let (id, workload, point, steps) = match request {
+            Request::Measure { id, workload, point, steps } => (id, workload, point, steps),
+            Request::Build { .. } => {
+                return refuse(&mut replies, "this worker has no function to call".to_owned());
+            }
+            Request::Quit => break,
+        };
         drop(held.take());
         if let Err(message) = release(device) {
             return refuse(&mut replies, message);

@@ -33,15 +33,15 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn workload(architecture: Architecture) -> Workload {
     Workload {
-        model: ModelProfile {
+        subject: Subject::BuiltIn(ModelProfile {
             name: "test".to_owned(),
             description: String::new(),
             source: String::new(),
             parameters: 0,
             architecture,
-        },
+        }),
         sequence: Some(8),
-        optimizer: Kind_::Adamw,
+        optimizer: Some(Kind_::Adamw),
         optimizer_implementation: OptimizerImplementation::Foreach,
         gradient_clipping: None,
     }

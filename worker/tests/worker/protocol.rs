@@ -74,7 +74,7 @@ fn what_a_model_cannot_do_is_said_and_the_worker_goes_on() {
         ),
     ];
     for (workload, point, expected) in cases {
-        let Outcome::Failed { message } = worker.measure(&workload, point) else {
+        let Outcome::Failed { message, .. } = worker.measure(&workload, point) else {
             panic!("a failure: {expected}");
         };
         assert_eq!(message, expected);

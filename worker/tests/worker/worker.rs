@@ -112,9 +112,9 @@ pub(crate) fn workload(model: &str, sequence: u32) -> Workload {
     let model: ModelProfile = toml::from_str(&text).unwrap();
     let sequence = model.architecture.max_sequence().map(|longest| sequence.min(longest));
     Workload {
-        model,
+        subject: Subject::BuiltIn(model),
         sequence,
-        optimizer: Optimizer::Adamw,
+        optimizer: Some(Optimizer::Adamw),
         optimizer_implementation: OptimizerImplementation::Foreach,
         gradient_clipping: None,
     }

@@ -51,6 +51,7 @@ class Bench:
         """Calls the user's function for the first time. What is to be said of what it returns, or
         nothing if the device has no room for it."""
         sequence = workload["sequence"]
+        _seed()
         try:
             definition = self._define(sequence)
         except torch.cuda.OutOfMemoryError as error:
@@ -68,6 +69,7 @@ class Bench:
     def measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The outcome of a point, whose memory stays until the next one."""
         self._release()
+        _seed()
         recipe = Recipe.of_request(request["workload"], request["point"])
         try:
             definition = self._definition(request["workload"]["sequence"])
@@ -100,7 +102,6 @@ class Bench:
         return definition
 
     def _define(self, sequence: int | None) -> Definition:
-        _seed()
         begun = time.perf_counter()
         with placing.building():
             definition = define(self._function, sequence)

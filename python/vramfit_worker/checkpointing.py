@@ -16,8 +16,8 @@ NO_BLOCKS = (
     "the model has no repeated blocks to checkpoint; `checkpoint` can name modules or be a function"
 )
 CONTAINERS = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
-# Methods by which models of Hugging Face (by the newer name and the older), then of diffusers, switch
-# their own checkpointing.
+# Methods by which models of Hugging Face (by the newer name and the older), then of diffusers,
+# switch their own checkpointing.
 SWITCHES = (
     ("activation_checkpointing_enable", "activation_checkpointing_disable"),
     ("gradient_checkpointing_enable", "gradient_checkpointing_disable"),

@@ -36,6 +36,12 @@ FUNCTIONS = {
 
 def define(function: Function, sequence: int | None) -> Definition:
     """Calls the user's function and checks what it returns."""
+    if sequence is None and function.needs_sequence:
+        raise Unusable(
+            f"`{function.shown}` needs `sequence`",
+            "`--seq` gives it one, e.g. `--seq 1024`",
+            bad_input=True,
+        )
     arguments = {} if sequence is None else {"sequence": sequence}
     if sequence is not None and not function.takes_sequence:
         raise Unusable(
@@ -56,10 +62,7 @@ def define(function: Function, sequence: int | None) -> Definition:
 def _failed(function: Function, error: BaseException) -> Unusable:
     place = users_place(error)
     at = f" ({place})" if place else ""
-    hint = None
-    if isinstance(error, TypeError) and "'sequence'" in str(error):
-        hint = "give it a value by `--seq`, or the parameter a default"
-    return Unusable(f"`{function.shown}` failed: {in_words(error)}{at}", hint, cause=error)
+    return Unusable(f"`{function.shown}` failed: {in_words(error)}{at}", cause=error)
 
 
 def _checked(shown: str, returned: Any) -> Definition:
@@ -98,10 +101,15 @@ def _check_types(shown: str, values: Mapping[str, Any]) -> None:
     if not isinstance(model, nn.Module):
         raise Unusable(
             f"`model` of `{shown}` is {of_type(model)}, not a torch.nn.Module",
-            "a class is made into a model by calling it" if isinstance(model, type) else None,
+            "a class makes a model when it is called"
+            if isinstance(model, type)
+            else "`model` is the module to train, e.g. `torchvision.models.resnet50()`",
         )
     if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise Unusable(f"`model` of `{shown}` has no parameter that requires a gradient")
+        raise Unusable(
+            f"`model` of `{shown}` has no parameter that requires a gradient",
+            "`requires_grad_(True)` on what is to be trained",
+        )
     for key, form in FUNCTIONS.items():
         value = values.get(key)
         if value is not None and not callable(value):

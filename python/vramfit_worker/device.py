@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from .faults import Refusal, one_line
+from .faults import Refusal, Unusable, one_line
 
 FIRST_OF_CUDNN_9 = 90_000
+OTHER = "`VRAMFIT_PYTHON` names another Python"
 
 
 def open_device() -> dict[str, str]:
@@ -14,9 +15,11 @@ def open_device() -> dict[str, str]:
     try:
         import torch
     except ImportError as error:
-        raise Refusal(f"`{sys.executable}` cannot import PyTorch: {error}") from error
+        raise Unusable(
+            f"`{sys.executable}` has no PyTorch: {one_line(str(error))}", OTHER
+        ) from error
     if torch.version.cuda is None:
-        raise Refusal(f"the PyTorch of `{sys.executable}` is built without CUDA")
+        raise Unusable(f"the PyTorch of `{sys.executable}` is built without CUDA", OTHER)
     if not torch.cuda.is_available():
         raise Refusal("CUDA is not available: no driver, or no GPU that it can use")
     try:

@@ -67,7 +67,7 @@ def in_words(error: BaseException) -> str:
     """An exception in one line."""
     if isinstance(error, SystemExit):
         return "it ended the program with sys.exit()"
-    text = one_line(str(error))
+    text = one_line(error.msg if isinstance(error, SyntaxError) else str(error))
     name = type(error).__name__
     return f"{name}: {text}" if text else name
 
@@ -80,9 +80,13 @@ def one_line(text: str) -> str:
 
 def users_traceback(error: BaseException) -> str:
     """The traceback without frames of libraries and of this worker."""
-    frames = [frame for frame in _frames(error) if _is_users(frame.filename)]
-    for frame in frames:
-        frame.filename = _shown(frame.filename)
+    frames = [
+        (_shown(frame.filename), frame.lineno or 0, frame.name, frame.line)
+        for frame in _frames(error)
+        if _is_users(frame.filename)
+    ]
+    if isinstance(error, SyntaxError) and error.filename:
+        error.filename = _shown(error.filename)
     lines = traceback.format_list(frames) + traceback.format_exception_only(type(error), error)
     return "".join(lines).rstrip()
 

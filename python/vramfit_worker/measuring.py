@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 import traceback
 from collections.abc import Callable
@@ -141,7 +142,7 @@ def _train(
     trainer = measured.trainer = Trainer(definition, recipe)
     durations = []
     for step in range(steps):
-        durations.append(trainer.step(lambda border, first=step == 0: parts.read(border, first)))
+        durations.append(trainer.step(functools.partial(parts.read, first=step == 0)))
         if step == 0:
             trainer.evaluate()
     allocator = torch.cuda.memory_stats(DEVICE)

@@ -7,7 +7,7 @@ import difflib
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +25,7 @@ class Function:
     call: Callable[..., Any]
     shown: str
     takes_sequence: bool
+    needs_sequence: bool
 
 
 def find(file: Path, name: str) -> Function:
@@ -42,7 +43,15 @@ def find(file: Path, name: str) -> Function:
             PATTERN.format(name=name),
             bad_input=True,
         )
-    return Function(found, shown, _takes_sequence(found, shown))
+    parameters = _parameters(found)
+    _check_parameters(parameters, shown)
+    sequence = parameters.get("sequence")
+    return Function(
+        found,
+        shown,
+        takes_sequence=sequence is not None,
+        needs_sequence=sequence is not None and sequence.default is sequence.empty,
+    )
 
 
 def of_type(value: Any) -> str:
@@ -88,7 +97,9 @@ def _at(error: BaseException) -> str:
 def _hint(error: BaseException) -> str | None:
     if isinstance(error, ModuleNotFoundError):
         return f"it ran with `{sys.executable}`; `VRAMFIT_PYTHON` names another Python"
-    if isinstance(error, (EOFError, SystemExit)):
+    if isinstance(error, EOFError):
+        return "nobody is there to answer `input()`"
+    if isinstance(error, SystemExit):
         return 'put what is not for import under `if __name__ == "__main__":`'
     return None
 
@@ -107,23 +118,25 @@ def _near(module: ModuleType, name: str) -> str:
     return PATTERN.format(name=name)
 
 
-def _takes_sequence(function: Callable[..., Any], shown: str) -> bool:
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
-        parameters = inspect.signature(function).parameters.values()
+        return inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return False
-    fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        return {}
+
+
+def _check_parameters(parameters: Mapping[str, inspect.Parameter], shown: str) -> None:
+    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = [
-        parameter.name
-        for parameter in parameters
+        f"`{name}`"
+        for name, parameter in parameters.items()
         if parameter.default is parameter.empty
-        and parameter.kind not in fixed
-        and parameter.name != "sequence"
+        and parameter.kind not in open_ended
+        and name != "sequence"
     ]
     if needed:
         raise Unusable(
-            f"`{shown}` needs {', '.join(f'`{name}`' for name in needed)}",
+            f"`{shown}` needs {', '.join(needed)}",
             "it is called without arguments, but for `sequence` if it has that parameter",
             bad_input=True,
         )
-    return any(parameter.name == "sequence" for parameter in parameters)

@@ -11,6 +11,8 @@ mod cli;
 mod fake;
 /// Which module may know of which.
 mod floors;
+/// `--workload`: the user's own function.
+mod function;
 /// The strict builder that the others run the program with.
 mod harness;
 /// `vramfit plan`: the document, its schema, and what it may be asked.

@@ -92,7 +92,7 @@ def main():
         fail(what)
     say(
         reply="ready",
-        protocol=99 if what == "protocol" else 1,
+        protocol=99 if what == "protocol" else 2,
         version="9.9.9" if what == "version" else os.environ.get("FAKE_VERSION", "0.1.0"),
         pid=os.getpid(),
         torch="2.11.0",

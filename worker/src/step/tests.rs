@@ -6,7 +6,7 @@ use vramfit::measurement::Setting;
 use vramfit::profile::model::{
     Activation, Architecture, Decoder, DecoderStyle, Mlp, ModelProfile, Pinn, ResidualBlock, Resnet,
 };
-use vramfit::workload::{Optimizer as Kind_, OptimizerImplementation};
+use vramfit::workload::{Optimizer as Kind_, OptimizerImplementation, Subject};
 
 use super::*;
 use crate::family;

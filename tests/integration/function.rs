@@ -165,8 +165,21 @@ def workload():
 #[test]
 fn a_file_that_takes_long_to_import_has_its_time() {
     let source = format!("import time\ntime.sleep(10)\n{PLAIN}");
-    let Some(test) = check(&source, &["--timeout", "8"]) else { return };
+    let Some(test) = check(&source, &[]) else { return };
     memory(&test.run());
+}
+
+#[test]
+fn the_limit_for_a_point_is_none_for_an_import() {
+    let worker = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/workers/fake.py");
+    let arguments = ["check", "--timeout", "1", "--micro-batch", "4", "--workload", "train.py:f"];
+    let test = Test::new(&[&arguments[..], &["--gpu", "rtx-3050-laptop-4gb"]].concat())
+        .file("train.py", "")
+        .env("PATH", &std::env::var("PATH").unwrap())
+        .env("VRAMFIT_PYTHON", worker.to_str().unwrap())
+        .env("FAKE_VERSION", env!("CARGO_PKG_VERSION"));
+    let run = with_virtual_gpu(test.env("FAKE_IMPORT", "3")).run();
+    assert!(run.stdout.starts_with("fits: train.py:f, micro-batch 4,"), "{run:?}");
 }
 
 #[test]
@@ -191,7 +204,10 @@ def workload():
     let plan = json(&run);
     assert_eq!(plan["recommendation"]["micro_batch"], 4096);
     let note = plan["notes"].as_array().unwrap().iter().find(|it| it["note"] == "point-failed");
-    assert_eq!(note.unwrap()["reason"], "`batch(2)` failed: KeyError: 'no sample 2' (train.py line 5)");
+    assert_eq!(
+        note.unwrap()["reason"],
+        "`batch(2)` failed: KeyError: 'no sample 2' (train.py line 5)"
+    );
 }
 
 #[test]
@@ -284,7 +300,8 @@ fn a_file_that_cannot_be_imported_is_shown_where_it_failed() {
     );
     let Some(test) = check("def workload(:\n", &[]) else { return };
     let run = test.run();
-    let expected = "error: importing `train.py` failed: SyntaxError: invalid syntax (train.py line 1)\n";
+    let expected =
+        "error: importing `train.py` failed: SyntaxError: invalid syntax (train.py line 1)\n";
     assert!(run.stderr.starts_with(expected), "{run:?}");
     assert_eq!(run.status, Some(3));
 }
@@ -321,7 +338,11 @@ fn what_fails_at_each_point_is_told_with_its_reason() {
     for (key, value, reason) in [
         ("batch", "lambda n: None", "`batch(512)` returned nothing"),
         ("loss", "lambda m, b: 1.0", "`loss` returned a float, not a tensor"),
-        ("loss", "lambda m, b: m(b)", "`loss` returned a tensor of shape [512, 256], not one number"),
+        (
+            "loss",
+            "lambda m, b: m(b)",
+            "`loss` returned a tensor of shape [512, 256], not one number",
+        ),
         ("loss", "lambda m, b: b.sum()", "`loss` returned a tensor that depends on no parameter"),
         ("optimizer", "lambda p: p", "`optimizer` returned a list, not a torch.optim.Optimizer"),
     ] {
@@ -391,9 +412,8 @@ fn a_model_is_measured_alike_wherever_it_comes_from() {
     let mut expected = None;
     for source in &workloads {
         let arguments = [
-            &PLAN[..4],
-            &["--precision", "fp32,fp16", "--checkpoint", "none,full,every-2"],
-            &["--workload", "train.py:workload"],
+            &["plan", "--json", "--target-batch", "64", "--precision", "fp16"][..],
+            &["--checkpoint", "none,full,every-2", "--workload", "train.py:workload"],
         ]
         .concat();
         let Some(test) = function(source, &arguments) else { return };
@@ -434,7 +454,10 @@ fn the_optimizer_is_the_functions_own_unless_another_is_asked_for() {
     assert!(memory(&test.run())["optimizer_state"].as_u64().unwrap() > 16 << 20);
     let Some(test) = plan(&source) else { return };
     let plan = json(&test.run());
-    assert_eq!((&plan["workload"]["optimizer"], &plan["built"]["own_optimizer"]), (&Value::Null, &true.into()));
+    assert_eq!(
+        (&plan["workload"]["optimizer"], &plan["built"]["own_optimizer"]),
+        (&Value::Null, &true.into())
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 FAKE_FIXED, FAKE_SAMPLE, FAKE_CAPACITY: MiB; bf16 and fp16 halve what a sample takes.
 FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`.
 FAKE_PIDS: file to which each worker appends its process id.
+FAKE_IMPORT: seconds that it takes to be ready, as one in Python does that imports a user's file.
 """
 
 import json
@@ -90,6 +91,7 @@ def main():
     where, _, once = rest.partition("!")
     if what and not where:
         fail(what)
+    time.sleep(float(os.environ.get("FAKE_IMPORT", 0)))
     say(
         reply="ready",
         protocol=99 if what == "protocol" else 2,
@@ -104,6 +106,9 @@ def main():
         request = json.loads(line)
         if request["request"] == "quit":
             return
+        if request["request"] == "build":
+            say(reply="built", built=None)
+            continue
         if where and request["point"]["micro_batch"] == int(where):
             if not once or not os.path.exists("failed-once"):
                 open("failed-once", "w").close()

@@ -65,10 +65,7 @@ fn gpt2_of_transformers_takes_what_the_built_in_one_takes() {
             pair.compare(point(precision, checkpointing, 2, 2));
         }
     }
-    pair.compare(Point {
-        remainder: Some(1),
-        ..point(Precision::Fp32, Checkpointing::None, 3, 2)
-    });
+    pair.compare(Point { remainder: Some(1), ..point(Precision::Fp32, Checkpointing::None, 3, 2) });
 }
 
 #[test]

@@ -14,6 +14,8 @@ setup: ## find or install PyTorch 2.11 and check for a compiler
 	@scripts/setup.sh build
 
 build: setup ## build vramfit, its worker and the virtual GPU into target/release
+	@test -e target/release/vramfit-worker || \
+		echo "building vramfit (once; PyTorch's bindings take about five minutes)" >&2
 	@$(CARGO) build $(PROFILE) --workspace --quiet
 
 plan: build ## plan a training run: make plan ARGS="--model resnet50 --target-batch 64"
@@ -35,8 +37,8 @@ bench: ## measure vramfit beside other ways to learn the same (writes docs/bench
 	@$(CARGO) build $(PROFILE) --workspace --quiet
 	@scripts/bench.sh
 
-gpu-check: build ## compare a real GPU with its virtual twin (writes a JSON of measurements)
-	@target/release/vramfit gpu-check --output gpu-check.json
+gpu-check: build ## compare a real GPU with its virtual twin (results in gpu-check-results/)
+	@scripts/gpu-check.sh
 
 clean: ## remove what was built (not the Python environment)
 	$(CARGO) clean

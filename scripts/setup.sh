@@ -86,7 +86,9 @@ elif [ -n "${VIRTUAL_ENV:-}" ] && root=$(torch_root "$VIRTUAL_ENV/bin/python") &
 else
     make_environment "$requirements"
     python=$PWD/.venv/bin/python
-    root=$(torch_root "$python")
+    root=$(torch_root "$python" || true)
+    [ -n "$root" ] ||
+        fail "$python has no PyTorch 2.11" "remove .venv, so that it is made anew"
 fi
 
 missing=$(packages_missing "$python" "$requirements")

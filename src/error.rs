@@ -135,6 +135,14 @@ pub enum ErrorKind {
         /// The version that can be read.
         expected: u32,
     },
+    /// A file that is not to be overwritten.
+    #[error("`{}` is in the way: {reason}", path.display())]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        reason: String,
+    },
     /// No worker to measure with.
     #[error("no worker at `{}`", path.display())]
     WorkerMissing {
@@ -222,6 +230,9 @@ pub enum ErrorKind {
         /// `--margin`.
         margin: Bytes,
     },
+    /// A real GPU is needed.
+    #[error("there is no NVIDIA GPU in this machine")]
+    NoRealGpu,
     /// NVML could not be opened or did not answer.
     #[error("{what}: {reason}")]
     Nvml {
@@ -326,6 +337,11 @@ impl Error {
         &self.hints
     }
 
+    /// Whether the code that the user gave is what failed.
+    pub fn is_of_users_code(&self) -> bool {
+        matches!(*self.kind, ErrorKind::Unusable { .. } | ErrorKind::UsersCode { .. })
+    }
+
     /// How the program ends on this failure.
     pub fn status(&self) -> ExitStatus {
         match *self.kind {
@@ -340,9 +356,14 @@ impl Error {
             | ErrorKind::Unwritable { .. }
             | ErrorKind::BrokenPlan { .. }
             | ErrorKind::PlanVersion { .. }
+            | ErrorKind::InTheWay { .. }
             | ErrorKind::PlanWithoutChoice { .. }
-            | ErrorKind::Unusable { bad_input: true, .. }
-            | ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
+            | ErrorKind::Unusable { bad_input: true, .. } => ExitStatus::BadInput,
+            // The flags leave something; what others hold now is an answer about the GPU.
+            ErrorKind::NoBudget { usable, reserve, margin, .. } if reserve + margin < usable => {
+                ExitStatus::DoesNotFit
+            }
+            ErrorKind::NoBudget { .. } => ExitStatus::BadInput,
             ErrorKind::WorkerMissing { .. }
             | ErrorKind::WorkerKilled { .. }
             | ErrorKind::WorkerEnded { .. }
@@ -357,6 +378,7 @@ impl Error {
             | ErrorKind::PythonMissing { .. }
             | ErrorKind::NothingMeasured { .. }
             | ErrorKind::Interrupted
+            | ErrorKind::NoRealGpu
             | ErrorKind::Nvml { .. }
             | ErrorKind::VirtualGpuMissing { .. }
             | ErrorKind::VirtualGpuFolder { .. }
@@ -394,6 +416,10 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         ErrorKind::BrokenPlan { .. } | ErrorKind::PlanVersion { .. } => {
             "write it anew with `vramfit plan … --output`".to_owned()
         }
+        ErrorKind::InTheWay { .. } => "name another with `--output`".to_owned(),
+        ErrorKind::NoRealGpu => {
+            "`vramfit run --gpu NAME -- vramfit gpu-check` rehearses it on a virtual one".to_owned()
+        }
         ErrorKind::WorkerMissing { .. } => {
             "`make` builds it; `VRAMFIT_WORKER` may name another".to_owned()
         }
@@ -408,6 +434,13 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         }
         ErrorKind::NoBudget { .. } => {
             "a smaller `--reserve` or `--margin`, or fewer programs on the GPU".to_owned()
+        }
+        ErrorKind::NothingMeasured { reason } | ErrorKind::WorkerRefused { message: reason }
+            if reason.contains("no kernel image") =>
+        {
+            "the worker's PyTorch was not built for a GPU as old as this: PyTorch 2.11 for CUDA 13 \
+             needs compute capability 7.5"
+                .to_owned()
         }
         ErrorKind::VirtualGpuMissing { .. } => {
             "`make` builds it; `VRAMFIT_VGPU_LIBRARY` may name another".to_owned()

@@ -25,6 +25,7 @@ pub mod measurement;
 
 pub mod probe;
 
+pub mod comparison;
 pub mod plan;
 pub mod solve;
 

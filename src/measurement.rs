@@ -24,8 +24,9 @@ pub struct Point {
     pub setting: Setting,
     /// Samples in one micro-step.
     pub micro_batch: u32,
-    /// Micro-steps of `micro_batch` samples in one optimizer step, at least 1. A probe runs at most
-    /// two of the many that a plan may state; see [`Point::to_probe`].
+    /// Micro-steps of `micro_batch` samples in one optimizer step, at least 1. A worker runs two of
+    /// them, since from the second on gradients are kept and the peak repeats itself, and counts the
+    /// time of the others.
     pub accumulation: u32,
     /// Samples in one more, smaller micro-step that makes up the target (`--ragged`).
     pub remainder: Option<u32>,
@@ -61,11 +62,10 @@ pub struct Memory {
 }
 
 impl Point {
-    /// How a micro-batch of a setting is tried: two micro-steps stand for all of a step that
-    /// accumulates, since from the second on the gradients are kept and the peak repeats itself.
+    /// How a micro-batch of a setting is tried: as a whole step towards the goal.
     pub fn to_probe(setting: Setting, micro_batch: u32, goal: &Goal) -> Self {
         let (accumulation, remainder) = goal.split(micro_batch);
-        Self { setting, micro_batch, accumulation: accumulation.min(2), remainder }
+        Self { setting, micro_batch, accumulation, remainder }
     }
 
     /// Samples in one optimizer step.

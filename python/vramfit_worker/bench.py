@@ -40,6 +40,7 @@ class Bench:
         self._build_seconds = 0.0
         self._kept: Kept | None = None
         self._trainer: Trainer | None = None
+        self._is_empty = True
         # Models whose checkpointing cannot be undone; the user's code may return one again.
         self._altered: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._models: weakref.WeakSet[nn.Module] = weakref.WeakSet()
@@ -51,6 +52,7 @@ class Bench:
         """Calls the user's function for the first time. What is to be said of what it returns, or
         nothing if the device has no room for it."""
         sequence = workload["sequence"]
+        self._is_empty = False
         _seed()
         try:
             definition = self._define(sequence)
@@ -68,7 +70,8 @@ class Bench:
 
     def measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The outcome of a point, whose memory stays until the next one."""
-        self._release()
+        self.release()
+        self._is_empty = False
         _seed()
         recipe = Recipe.of_request(request["workload"], request["point"])
         try:
@@ -109,8 +112,10 @@ class Bench:
         self._models.add(definition.model)
         return definition
 
-    def _release(self) -> None:
+    def release(self) -> None:
         """Leaves the device as a fresh process would find it."""
+        if self._is_empty:
+            return
         if self._kept and self._trainer and self._build_seconds <= LONG_SECONDS:
             self._kept = None
         self._trainer = None
@@ -127,6 +132,7 @@ class Bench:
                 f"{self._left()} bytes of the point before cannot be released; "
                 "a fresh worker is needed"
             )
+        self._is_empty = True
 
     def _left(self) -> int:
         return torch.cuda.memory_allocated(placing.DEVICE) - self._left_by_import

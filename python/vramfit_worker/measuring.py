@@ -19,15 +19,14 @@ from .training import Border, Recipe, Trainer
 
 # Optimizer state comes with the first step and is seen in full in the second.
 FEWEST_STEPS = 2
-# In which PyTorch, CUDA, cuBLAS, cuDNN and the CPU allocator say that there is no memory.
+# In which PyTorch, CUDA, cuBLAS and cuDNN say that there is no device memory. Where cuDNN finds no
+# engine for lack of it, the allocator has counted that.
 OUT_OF_MEMORY = (
     "CUDA out of memory",
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
-    "CUDNN_STATUS_NOT_SUPPORTED. This error may appear if you passed in a non-contiguous input",
-    "DefaultCPUAllocator: can't allocate memory",
 )
 
 

@@ -48,6 +48,9 @@ def _serve(channel: Channel, file: Path, name: str) -> None:
     for request in channel.requests():
         if request["request"] == "build":
             channel.say("built", built=bench.build(request["workload"]))
+        elif request["request"] == "release":
+            bench.release()
+            channel.say("released")
         elif request["request"] == "measure":
             outcome = bench.measure(request)
             usable = device.is_usable()

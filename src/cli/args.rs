@@ -13,13 +13,16 @@ use crate::workload::{Checkpointing, Optimizer, Precision};
 /// Runs the real training step with PyTorch, on your GPU or on a virtual one that executes nothing
 /// but accounts for every byte, and says which micro-batch fits.
 #[derive(Debug, Parser)]
-#[command(name = "vramfit", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "vramfit", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,
 }
 
-const EXIT_CODES: &str = "\
+const AFTER_HELP: &str = "\
+For those who want to check or correct vramfit itself:
+  gpu-check    Compare the GPU of this machine with its virtual twin
+
 Exit status: 0 it fits, or the work is done; 1 it does not fit; 2 bad input; 3 could not measure.";
 
 #[derive(Debug, Subcommand)]
@@ -29,6 +32,8 @@ pub(super) enum Command {
     Run(RunArgs),
     Gpus(GpusArgs),
     Models(ModelsArgs),
+    #[command(hide = true)]
+    GpuCheck(GpuCheckArgs),
     Completions(CompletionsArgs),
 }
 
@@ -326,6 +331,53 @@ pub(super) enum Show {
         #[arg(long)]
         json: bool,
     },
+}
+
+const GPU_CHECK_EXAMPLES: &str = "\
+Examples:
+  vramfit gpu-check --points quick
+  vramfit gpu-check --gpu 1 --output rtx-3060.json
+  vramfit run --gpu rtx-3060-12gb -- vramfit gpu-check   # rehearses it without a GPU
+
+Exit status: 0 every point ran or was skipped; 2 bad input; 3 no GPU, or a point failed.";
+
+/// Compare the GPU of this machine with its virtual twin
+///
+/// Trains for a few steps at some forty points of all families, precisions and kinds of
+/// checkpointing, on the card and on the virtual GPU made after it, and writes what both say, with
+/// the differences, to one JSON file. Points that do not fit the card are skipped. The file is
+/// written after each point; a run that was stopped is taken up again.
+#[derive(Debug, Args)]
+#[command(after_help = GPU_CHECK_EXAMPLES)]
+pub(super) struct GpuCheckArgs {
+    /// GPU: its index, UUID or product name
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(super) gpu: String,
+
+    /// File for the measurements
+    #[arg(long, value_name = "FILE", default_value = "gpu-check.json")]
+    pub(super) output: PathBuf,
+
+    /// How many points to try
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Points::Full)]
+    pub(super) points: Points,
+
+    /// Seconds that one point may take
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = values::count)]
+    pub(super) timeout: u32,
+
+    /// Print the document instead of the table
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// How many points of `gpu-check` to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Points {
+    /// One or two of each family
+    Quick,
+    /// All
+    Full,
 }
 
 /// Print a completion script for a shell

@@ -13,6 +13,7 @@ use crate::measurement::{Measurement, Outcome, Point, Setting, Verdict};
 use crate::plan::{self, Objective};
 use crate::probe::{Campaign, Change, Prober as _, WorkerProber};
 use crate::profile::Catalog;
+use crate::units::{Bytes, Share};
 use crate::workload::{Goal, Workload};
 
 /// Version of the JSON answer.
@@ -66,7 +67,14 @@ pub(super) fn run(
     }
     let budget = gpu.budget();
     let fits = measurement.verdict(budget.budget) == Verdict::Fits;
-    let would_fit = if fits { Vec::new() } else { would_fit(&planner, point)? };
+    // That it does not fit is known by now, whatever becomes of the search for changes.
+    let would_fit = match fits {
+        true => Vec::new(),
+        false => would_fit(&planner, point).unwrap_or_else(|error| {
+            output.say(&format!("what would fit was not found out: {error}"));
+            Vec::new()
+        }),
+    };
     let answer = Answer {
         check_version: CHECK_VERSION,
         fits,
@@ -110,26 +118,36 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
     let mut device = args.device.clone();
     if device.gpu == "auto" {
         device.gpu.clone_from(&plan.device.name);
+        // The plan holds on what it was made for, unless the flags say otherwise.
+        let Budget { total, reserve, margin, .. } = plan.budget;
+        device.vram.get_or_insert(total);
+        device.margin.get_or_insert(Share::Bytes(margin));
+        if device.reserve == Bytes::ZERO {
+            device.reserve = reserve;
+        }
     }
+    let chosen = choose_gpu::choose(&device, catalog, output)?;
+    inputs::in_hardware(choice.precision, &chosen)?;
     Ok(Question {
         setting: Setting { precision: choice.precision, checkpointing: choice.checkpointing },
         micro_batch: choice.micro_batch,
         goal: plan.goal,
-        gpu: choose_gpu::choose(&device, catalog, output)?.open(choose_gpu::setup(&device))?,
+        gpu: chosen.open(choose_gpu::setup(&device))?,
         workload: plan.workload,
     })
 }
 
 /// Tries the point; on a real card only after its twin had no objection, since running the card out
-/// of memory may take down what else runs on it.
+/// of memory may take down what else runs on it. A twin that cannot be asked has none.
 fn measure(planner: &Planner<'_>, point: Point, args: &CheckArgs) -> Result<Measurement, Error> {
     let budget = planner.gpu.budget().budget;
-    if matches!(planner.gpu, Gpu::Real(_))
-        && let Ok(twin) = planner::twin(planner.gpu, planner.catalog)
-    {
-        let mut prober = WorkerProber::new(&twin, planner.launch.clone());
-        let predicted = prober.probe(&planner.workload, point)?;
-        if matches!(predicted.verdict(budget), Verdict::TooLarge | Verdict::Tight) {
+    if matches!(planner.gpu, Gpu::Real(_)) {
+        let predicted = planner::twin(planner.gpu, planner.catalog).and_then(|twin| {
+            WorkerProber::new(&twin, planner.launch.clone()).probe(&planner.workload, point)
+        });
+        if let Ok(predicted) = predicted
+            && matches!(predicted.verdict(budget), Verdict::TooLarge | Verdict::Tight)
+        {
             return Ok(predicted);
         }
     }

@@ -99,6 +99,19 @@ pub(super) fn open_virtual(
     VirtualGpu::new(&catalog.gpu(name)?, setup)
 }
 
+/// The card of this machine that is meant; `auto` is the first.
+///
+/// # Errors
+/// When there is none, or none of that name, or the driver is broken.
+pub(super) fn open_real(name: &str) -> Result<RealGpu, Error> {
+    let Some(gpus) = RealGpus::find()? else { return Err(ErrorKind::NoRealGpu.into()) };
+    let index = if name == "auto" { Some(0) } else { gpus.named(name) };
+    match index {
+        Some(index) => gpus.open(index, Setup::default()),
+        None => Err(not_here(name)),
+    }
+}
+
 fn real(name: &str, setup: Setup) -> Result<Option<RealGpu>, Error> {
     let Some(gpus) = RealGpus::find()? else { return Ok(None) };
     let Some(index) = gpus.named(name) else { return Ok(None) };

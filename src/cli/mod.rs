@@ -4,6 +4,7 @@ mod args;
 mod check;
 mod choose_gpu;
 mod completions;
+mod gpu_check;
 mod gpus;
 mod inputs;
 mod models;
@@ -49,6 +50,7 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
         // Its end is the end of the program it runs.
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
         Command::Gpus(args) => gpus::run(args, &Catalog::load()?, output),
+        Command::GpuCheck(args) => gpu_check::run(args, &Catalog::load()?, output),
         Command::Models(args) => models::run(args, &Catalog::load()?, output),
         Command::Completions(args) => completions::run(args, output),
     };

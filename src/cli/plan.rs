@@ -49,13 +49,13 @@ pub(super) fn run(
         let traceback = output::indented(traceback);
         output.say(&format!("a point failed in the workload's own code:\n{traceback}"));
     }
-    if let Some(path) = &args.output {
-        plan::write(&plan, path)?;
-    }
+    // A file that cannot be written must not cost what was measured, nor a closed pipe the file.
+    let written = args.output.as_deref().map_or(Ok(()), |path| plan::write(&plan, path));
     let name = if args.json { "json" } else { "table" };
     if let Some(report) = REPORTS.iter().find(|report| report.name() == name) {
         output.data(&report.render(&plan))?;
     }
+    written?;
     Ok(match (&plan.recommendation, plan.incomplete) {
         (Some(_), _) => ExitStatus::Done,
         (None, false) => ExitStatus::DoesNotFit,

@@ -3,10 +3,12 @@
 use super::choose_gpu::Chosen;
 use super::inputs;
 use super::progress::Progress;
-use crate::device::{Gpu, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile};
+use crate::device::{
+    Gpu, RealGpu, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile,
+};
 use crate::error::Error;
 use crate::measurement::{Built, Outcome, Point, Setting, Verdict};
-use crate::plan::{DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
+use crate::plan::{Choice, DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
 use crate::probe::protocol::Hello;
 use crate::probe::{
     Campaign, Change, Findings, Launch, Prober, Record, Remedies, Verified, WorkerProber, verify,
@@ -42,6 +44,8 @@ struct Gathered {
     notes: Vec<Note>,
     hello: Option<Hello>,
     built: Option<Built>,
+    /// How many of the measurements, the first, are of a real card's twin.
+    on_twin: usize,
 }
 
 impl Planner<'_> {
@@ -59,10 +63,15 @@ impl Planner<'_> {
         };
         let findings = &gathered.findings;
         let budget = self.gpu.budget();
-        let choices = solve::choices(findings, &self.goal, budget.budget, self.objective);
+        let pays = self.gpu.has_tensor_cores();
+        let choices = solve::choices(findings, &self.goal, budget.budget, self.objective, pays);
         let incomplete = findings.interrupted || findings.stopped_by.is_some();
+        // That nothing fits is known by now, whatever becomes of the search for changes.
         let would_fit = match choices.is_empty() && !incomplete {
-            true => self.would_fit(findings)?,
+            true => self.would_fit(findings).unwrap_or_else(|error| {
+                gathered.notes.push(Note::StoppedBy { reason: error.to_string() });
+                Vec::new()
+            }),
             false => Vec::new(),
         };
         let rungs = solve::compared(findings, &self.settings, &self.goal);
@@ -121,7 +130,7 @@ impl Planner<'_> {
         if let Gpu::Virtual(gpu) = gpu {
             notes.extend(notes_of_virtual_gpu(gpu));
         }
-        Ok(Gathered { findings, notes, hello, built })
+        Ok(Gathered { findings, notes, hello, built, on_twin: 0 })
     }
 
     /// Has a user's function called, which may take a while, and goes by what it returns.
@@ -161,15 +170,19 @@ impl Planner<'_> {
     /// The campaign on the real card's virtual twin, then the card itself.
     fn search_and_verify(&mut self, record: Option<Record>) -> Result<Gathered, Error> {
         let mut progress = Progress::new(self.settings.len(), self.quiet);
-        let twin = match self.twin() {
-            Ok(twin) => twin,
+        let on_twin =
+            twin(self.gpu, self.catalog).and_then(|twin| self.search(&twin, None, &mut progress));
+        let mut gathered = match on_twin {
+            Ok(gathered) => gathered,
+            // What is wrong with the user's code is wrong with it on the card too.
+            Err(error) if error.is_of_users_code() => return Err(error),
+            // Also where the twin's workers do not run: the card may still be measured by itself.
             Err(error) => {
                 let mut gathered = self.search(self.gpu, record, &mut progress)?;
                 gathered.notes.push(Note::NoTwin { reason: error.to_string() });
                 return Ok(gathered);
             }
         };
-        let mut gathered = self.search(&twin, None, &mut progress)?;
         // What one should know of the twin's context and processes does not concern the card.
         gathered.notes.retain(|note| {
             !matches!(note, Note::ContextOfProfile { .. } | Note::OthersGrew { .. })
@@ -179,6 +192,7 @@ impl Planner<'_> {
             gathered.findings.searches.clear();
             return Ok(gathered);
         }
+        gathered.on_twin = gathered.findings.measurements.len();
         let mut prober = WorkerProber::new(self.gpu, self.launch.clone()).recorded(record);
         let Verified { factor, .. } = verify(
             &mut gathered.findings,
@@ -191,7 +205,6 @@ impl Planner<'_> {
         if (factor - 1.0).abs() > TWIN_TOLERANCE {
             gathered.notes.push(Note::TwinDiffers { factor });
         }
-        gathered.notes.push(Note::NextOnTwin);
         if prober.was_unnamed() {
             gathered.notes.push(Note::ProcessUnnamed);
         }
@@ -200,10 +213,6 @@ impl Planner<'_> {
         }
         gathered.hello = prober.hello().cloned().or(gathered.hello);
         Ok(gathered)
-    }
-
-    fn twin(&self) -> Result<Gpu, Error> {
-        twin(self.gpu, self.catalog)
     }
 
     /// Changes with which one sample fits, tried on a virtual GPU.
@@ -243,6 +252,10 @@ impl Planner<'_> {
         if self.goal.world_size > 1 {
             notes.push(Note::WorldSize { world_size: self.goal.world_size });
         }
+        let points = next_on_twin(plan, gathered.on_twin);
+        if !points.is_empty() {
+            notes.push(Note::NextOnTwin { points });
+        }
         notes.extend(of_points(findings, plan));
         notes
     }
@@ -276,15 +289,19 @@ impl Planner<'_> {
 pub(super) fn twin(gpu: &Gpu, catalog: &Catalog) -> Result<Gpu, Error> {
     let profile = match gpu {
         Gpu::Virtual(gpu) => gpu.profile().clone(),
-        Gpu::Real(card) => {
-            let total = card.budget.total;
-            // A virtual card that stands in for a real one is of the same kind.
-            let product = card.product.trim_end_matches(VIRTUAL_SUFFIX);
-            let known = catalog.match_product(product, total, card.multiprocessors)?;
-            twin_profile(card, known.as_ref())
-        }
+        Gpu::Real(card) => twin_profile(card, profile_of(card, catalog)?.as_ref()),
     };
     VirtualGpu::with_budget(&profile, gpu.budget()).map(Box::new).map(Gpu::Virtual)
+}
+
+/// The profile of a real card, where there is one.
+///
+/// # Errors
+/// When a profile is broken.
+pub(super) fn profile_of(card: &RealGpu, catalog: &Catalog) -> Result<Option<GpuProfile>, Error> {
+    // A virtual card that stands in for a real one is of the same kind.
+    let product = card.product.trim_end_matches(VIRTUAL_SUFFIX);
+    catalog.match_product(product, card.budget.total, card.multiprocessors)
 }
 
 /// Changes with which a point that does not fit would, tried on the virtual GPU or twin: first on
@@ -333,6 +350,21 @@ fn larger_cards(planner: &Planner<'_>) -> Result<Vec<GpuProfile>, Error> {
     });
     cards.dedup_by_key(|card| card.total_memory.value.as_mib() as u64 / 1000);
     Ok(cards)
+}
+
+/// The next larger micro-batches that a plan states though only the twin, of which the first
+/// `on_twin` measurements are, has tried them.
+fn next_on_twin(plan: &Plan, on_twin: usize) -> Vec<Tried> {
+    plan.recommendation
+        .iter()
+        .chain(&plan.alternatives)
+        .filter_map(|choice| {
+            let next = choice.next.filter(|next| next.evidence < on_twin)?;
+            let Choice { precision, checkpointing, .. } = *choice;
+            let setting = Setting { precision, checkpointing };
+            Some(Tried { setting, micro_batch: next.micro_batch })
+        })
+        .collect()
 }
 
 fn of_points(findings: &Findings, plan: &Plan) -> Vec<Note> {

@@ -56,6 +56,7 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ExitStatus;
 
     #[test]
     fn the_default_margin_is_smaller_without_a_display() {
@@ -69,7 +70,11 @@ mod tests {
         let mib = Bytes::mib;
         let budget = Budget::new(mib(4096), mib(3770), mib(100), mib(600), mib(205));
         assert_eq!(budget.map(|budget| budget.budget).ok(), Some(mib(2865)));
-        let error = Budget::new(mib(4096), mib(3770), mib(3500), mib(100), mib(205));
-        assert!(error.is_err());
+        let status = |held, reserve| {
+            let budget = Budget::new(mib(4096), mib(3770), mib(held), mib(reserve), mib(205));
+            budget.err().map(|error| error.status())
+        };
+        assert_eq!(status(3500, 100), Some(ExitStatus::DoesNotFit), "others hold it");
+        assert_eq!(status(0, 3600), Some(ExitStatus::BadInput), "the flags leave nothing");
     }
 }

@@ -19,7 +19,7 @@ use crate::measurement::EvidenceKind;
 use crate::profile::gpu::ComputeCapability;
 
 pub use budget::Budget;
-pub use real_gpu::{RealGpu, RealGpus};
+pub use real_gpu::{BoardMemory, RealGpu, RealGpus};
 pub use run_reports::{RunReports, read_run_reports};
 pub use sampler::{Sampler, Sight};
 pub use twin::twin_profile;
@@ -66,6 +66,12 @@ impl Gpu {
             Self::Real(gpu) if !gpu.product.ends_with(VIRTUAL_SUFFIX) => EvidenceKind::Real,
             Self::Real(_) | Self::Virtual(_) => EvidenceKind::Virtual,
         }
+    }
+
+    /// Matrix products run faster in 16 bits: since compute capability 7.0, but for the GTX 16 cards,
+    /// whose chips (TU116, TU117) have no tensor cores.
+    pub fn has_tensor_cores(&self) -> bool {
+        self.compute_capability().major >= 7 && !self.product().contains("GTX")
     }
 
     /// CUDA compute capability.

@@ -5,6 +5,7 @@ use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
+use serde::{Deserialize, Serialize};
 
 use super::budget::default_margin;
 use super::limits::Limits;
@@ -30,6 +31,8 @@ pub struct RealGpu {
     pub clock: Option<u32>,
     /// Power limit in milliwatts.
     pub power_limit: Option<u32>,
+    /// What NVML said of its memory when it was opened.
+    pub memory: BoardMemory,
     /// What may be used of it now.
     pub budget: Budget,
     pub(super) nvml: Arc<Nvml>,
@@ -43,6 +46,19 @@ impl RealGpu {
             (OsString::from("CUDA_DEVICE_ORDER"), OsString::from("PCI_BUS_ID")),
         ]
     }
+}
+
+/// A board's memory in the words of NVML's second version of the question, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoardMemory {
+    /// On the board.
+    pub total: Bytes,
+    /// Kept by the driver and the firmware.
+    pub reserved: Bytes,
+    /// Not taken by anyone.
+    pub free: Bytes,
+    /// Taken; whether the reserve is among it depends on the driver.
+    pub used: Bytes,
 }
 
 /// The cards of this machine.
@@ -114,6 +130,8 @@ impl RealGpus {
                 absent: false,
             }));
         }
+        let memory = board_memory(&device).map_err(failed)?;
+        let display = device.is_display_active().unwrap_or(true);
         let cores = Limits::of(compute_capability).cores;
         Ok(RealGpu {
             uuid: device.uuid().map_err(failed)?,
@@ -123,30 +141,37 @@ impl RealGpus {
             multiprocessors: device.num_cores().ok().map(|count| (count / cores).max(1)),
             clock: device.max_clock_info(Clock::SM).ok(),
             power_limit: device.power_management_limit().ok(),
-            budget: budget_now(&device, setup).map_err(failed)??,
+            memory,
+            budget: budget_now(memory, display, setup)?,
             nvml: Arc::clone(&self.nvml),
         })
     }
 }
 
-/// What NVML says of a card's memory, without this program's part in it.
-fn budget_now(device: &Device<'_>, setup: Setup) -> Result<Result<Budget, Error>, NvmlError> {
+fn board_memory(device: &Device<'_>) -> Result<BoardMemory, NvmlError> {
     let memory = device.memory_info()?;
-    let total = Bytes(memory.total);
-    let driver = Bytes(memory.reserved);
+    Ok(BoardMemory {
+        total: Bytes(memory.total),
+        reserved: Bytes(memory.reserved),
+        free: Bytes(memory.free),
+        used: Bytes(memory.used),
+    })
+}
+
+/// What may be used of a card, without this program's part in it.
+fn budget_now(memory: BoardMemory, display: bool, setup: Setup) -> Result<Budget, Error> {
+    let BoardMemory { total, reserved: driver, free, used } = memory;
     // Drivers disagree on whether `used` counts the reserve; what adds up to the total decides.
-    let sum = memory.free.saturating_add(memory.used);
-    let held = match sum.saturating_add(memory.reserved) == memory.total {
-        true => Bytes(memory.used),
-        false => Bytes(memory.used).saturating_sub(driver),
+    let held = match free.get().saturating_add(used.get()).saturating_add(driver.get()) {
+        sum if sum == total.get() => used,
+        _ => used.saturating_sub(driver),
     };
     let cap = setup.vram.map_or(total, |vram| vram.min(total));
-    let display = device.is_display_active().unwrap_or(true);
     let margin = match setup.margin {
         Some(margin) => margin.of(cap),
         None => default_margin(cap, display),
     };
-    Ok(Budget::new(cap, cap.saturating_sub(driver), held, setup.reserve, margin))
+    Budget::new(cap, cap.saturating_sub(driver), held, setup.reserve, margin)
 }
 
 /// Bytes that NVML attributes to a process, where it does.

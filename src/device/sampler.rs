@@ -4,6 +4,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nvml_wrapper::Nvml;
+use serde::{Deserialize, Serialize};
 
 use super::real_gpu::process_bytes;
 use crate::units::Bytes;
@@ -12,7 +13,7 @@ use crate::units::Bytes;
 const INTERVAL: Duration = Duration::from_millis(4);
 
 /// What was seen of one process on a GPU, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sight {
     /// Held by the process at the last reading.
     pub process: Bytes,
@@ -99,12 +100,14 @@ fn lock(sight: &Mutex<Sight>) -> std::sync::MutexGuard<'_, Sight> {
 }
 
 fn read(nvml: &Nvml, uuid: &str, pid: u32, baseline: u64, sight: &Mutex<Sight>) {
+    // Held while reading, so that no reading begun before a reset is taken in after it.
+    let mut sight = lock(sight);
     let Ok(device) = nvml.device_by_uuid(uuid) else { return };
     let Ok(memory) = device.memory_info() else { return };
     let named = process_bytes(&device, pid);
     // Two questions are not one moment: others are told apart only where nothing moved in between.
     let still = device.memory_info().is_ok_and(|again| again.used == memory.used);
-    lock(sight).take_in(memory.used, named, baseline, still);
+    sight.take_in(memory.used, named, baseline, still);
 }
 
 impl Sight {

@@ -144,7 +144,7 @@ fn budget(profile: &GpuProfile, setup: Setup) -> Result<Budget, Error> {
     let total = setup.vram.unwrap_or(profile.total_memory.value);
     let margin = match setup.margin {
         Some(margin) => margin.of(total),
-        None => default_margin(total, true),
+        None => default_margin(total, profile.segment.has_display()),
     };
     Budget::new(total, total.saturating_sub(driver), Bytes::ZERO, setup.reserve, margin)
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::{PLAN_VERSION, Plan};
 use crate::error::{Error, ErrorKind};
+use crate::workload::Goal;
 
 /// Writes a plan as indented JSON.
 ///
@@ -38,5 +39,20 @@ pub fn read(path: &Path) -> Result<Plan, Error> {
     if found != u64::from(PLAN_VERSION) {
         return Err(ErrorKind::PlanVersion { path: path(), found, expected: PLAN_VERSION }.into());
     }
-    serde_json::from_str(&text).map_err(broken)
+    let plan: Plan = serde_json::from_str(&text).map_err(broken)?;
+    match contradiction(&plan) {
+        None => Ok(plan),
+        Some(reason) => Err(ErrorKind::BrokenPlan { path: path(), reason }.into()),
+    }
+}
+
+/// What no plan of ours says, and what would be divided by later.
+fn contradiction(plan: &Plan) -> Option<String> {
+    let Goal { target_batch, world_size, .. } = plan.goal;
+    if target_batch == 0 || world_size == 0 || !target_batch.is_multiple_of(world_size) {
+        return Some(format!("a target batch of {target_batch} for {world_size} GPUs"));
+    }
+    let choice = plan.recommendation.as_ref()?;
+    (choice.micro_batch == 0 || choice.micro_batch > plan.goal.per_gpu())
+        .then(|| format!("it recommends a micro-batch of {}", choice.micro_batch))
 }

@@ -164,7 +164,9 @@ pub struct Rung {
 }
 
 /// The means of saving memory, in the careful person's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, PartialOrd, Ord, Eq, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// Nothing: the whole target in one step, in the least risky precision.

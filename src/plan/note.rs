@@ -66,8 +66,11 @@ pub enum Note {
         /// Measured over predicted device peak.
         factor: f64,
     },
-    /// On a real card the next larger micro-batch was tried on the twin only.
-    NextOnTwin,
+    /// On a real card: next larger micro-batches that were tried on the twin only.
+    NextOnTwin {
+        /// Their settings and micro-batches.
+        points: Vec<Tried>,
+    },
     /// The search ran on the card itself, since no twin could be made.
     NoTwin {
         /// Why.
@@ -99,8 +102,8 @@ impl fmt::Display for Note {
             Self::StoppedBy { reason } => write!(f, "the search could not go on: {reason}"),
             Self::RankedWithoutTimes => write!(
                 f,
-                "ranked without step times, which a virtual GPU cannot measure: no checkpointing \
-                 first, then fewer accumulation steps, less numerical risk, less memory"
+                "ranked without step times, which a virtual GPU cannot measure: in the order of the \
+                 steps above, then fewer accumulation steps, less numerical risk, less memory"
             ),
             Self::BatchNorm { micro_batch } => {
                 write!(f, "batch norm sees the micro-batch of {micro_batch}, not the target batch")
@@ -120,18 +123,12 @@ impl fmt::Display for Note {
                 "micro-batch {micro_batch} ({}) could not be measured and was passed over: {reason}",
                 words(setting)
             ),
-            Self::Tight { points } => {
-                let points: Vec<_> = points
-                    .iter()
-                    .map(|tried| format!("{} ({})", tried.micro_batch, words(&tried.setting)))
-                    .collect();
-                write!(
-                    f,
-                    "not counted as fitting, since they run only by flushing the allocator's \
-                     cache: micro-batch {}",
-                    points.join("; ")
-                )
-            }
+            Self::Tight { points } => write!(
+                f,
+                "not counted as fitting, since they run only by flushing the allocator's cache: \
+                 micro-batch {}",
+                list(points)
+            ),
             Self::ContextOfProfile { context, basis, source } => {
                 write!(
                     f,
@@ -154,9 +151,11 @@ impl fmt::Display for Note {
                  corrected by that",
                 factor * 100.0
             ),
-            Self::NextOnTwin => write!(
+            Self::NextOnTwin { points } => write!(
                 f,
-                "the next larger micro-batch was tried on the card's virtual twin, not on the card"
+                "said not to fit after a try on the card's virtual twin, not on the card: \
+                 micro-batch {}",
+                list(points)
             ),
             Self::NoTwin { reason } => {
                 write!(f, "searched on the card itself, without a virtual twin: {reason}")
@@ -185,6 +184,11 @@ pub struct Tried {
     pub setting: Setting,
     /// Its micro-batch.
     pub micro_batch: u32,
+}
+
+fn list(points: &[Tried]) -> String {
+    let points = points.iter().map(|it| format!("{} ({})", it.micro_batch, words(&it.setting)));
+    points.collect::<Vec<_>>().join("; ")
 }
 
 fn words(setting: &Setting) -> String {

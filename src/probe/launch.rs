@@ -30,9 +30,15 @@ enum Kind {
 }
 
 impl Launch {
-    /// Workers that train `subject`: the one of this installation (`VRAMFIT_WORKER` may name
-    /// another), or for a user's function the one in Python. `timeout` is the limit for one point,
-    /// 120 s on a virtual GPU and 600 s on a real one where it is not given.
+    /// Workers of this installation (`VRAMFIT_WORKER` may name another), which train built-in models.
+    /// `timeout` is the limit for one point, 120 s on a virtual GPU and 600 s on a real one where it is
+    /// not given.
+    pub fn built_in(timeout: Option<Duration>, interrupt: Interrupt) -> Self {
+        Self { kind: Kind::BuiltIn(worker::program()), timeout, interrupt, listener: None }
+    }
+
+    /// Workers that train `subject`: for a user's function those in Python, else as
+    /// [`Self::built_in`].
     ///
     /// # Errors
     /// When the Python worker cannot be laid out.
@@ -41,13 +47,14 @@ impl Launch {
         timeout: Option<Duration>,
         interrupt: Interrupt,
     ) -> Result<Self, Error> {
-        let kind = match subject {
-            Subject::BuiltIn(_) => Kind::BuiltIn(worker::program()),
+        let launch = Self::built_in(timeout, interrupt);
+        Ok(match subject {
+            Subject::BuiltIn(_) => launch,
             Subject::Function(function) => {
-                Kind::Function(function.clone(), Arc::new(Sources::lay_out()?))
+                let sources = Arc::new(Sources::lay_out()?);
+                Self { kind: Kind::Function(function.clone(), sources), ..launch }
             }
-        };
-        Ok(Self { kind, timeout, interrupt, listener: None })
+        })
     }
 
     /// Lets `listener` hear each line that a worker, or the user's code in it, prints.

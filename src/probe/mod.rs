@@ -3,6 +3,7 @@
 mod campaign;
 mod interrupt;
 mod launch;
+mod observation;
 pub mod protocol;
 mod python;
 mod record;
@@ -19,6 +20,7 @@ use crate::workload::Workload;
 pub use campaign::{Campaign, Findings, Searched};
 pub use interrupt::Interrupt;
 pub use launch::Launch;
+pub use observation::Observation;
 pub use python::python;
 pub use record::Record;
 pub use remedy::{Change, Remedies};

@@ -4,7 +4,7 @@
 //! answers each [`Request`] with one reply, in order,
 //! until it reads [`Request::Quit`] or its standard input ends. After a reply to `measure` the worker
 //! still holds the point's memory, so that the reader can look at the device from outside; it lets
-//! go when the next request arrives.
+//! go on [`Request::Release`], so that the reader knows from when on it sees the next point alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,9 @@ pub enum Request {
         /// Optimizer steps to run, at least 2: state is created in the first.
         steps: u32,
     },
+    /// Lets go of all memory of the point before; answered by [`Reply::Released`]. A `measure` does so
+    /// too, but says nothing about when.
+    Release,
     /// Ends the worker with status 0.
     Quit,
 }
@@ -60,6 +63,8 @@ pub enum Reply {
         /// it gives the context.
         reserved: Bytes,
     },
+    /// No device memory is held but the context's.
+    Released,
     /// The user's function cannot be measured; the worker ends.
     Unusable(Unusable),
     /// The request was not understood or the device could not be opened; the worker ends.
@@ -99,4 +104,16 @@ pub struct Hello {
     pub cudnn: String,
     /// The device's product name as CUDA states it.
     pub device: String,
+    /// The device's memory once the context is made; `None` from a worker that does not tell.
+    #[serde(default)]
+    pub memory: Option<DeviceMemory>,
+}
+
+/// What `cudaMemGetInfo` says, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceMemory {
+    /// Not taken by anyone.
+    pub free: Bytes,
+    /// What CUDA programs can have at all: the board less the driver's reserve.
+    pub total: Bytes,
 }

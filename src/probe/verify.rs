@@ -5,7 +5,7 @@ use super::campaign::seen;
 use super::search::{Search, Seen};
 use super::{Findings, Prober, Searched};
 use crate::error::{Error, ErrorKind};
-use crate::measurement::{Measurement, Point, Verdict};
+use crate::measurement::{Measurement, Outcome, Point, Setting, Verdict};
 use crate::units::Bytes;
 use crate::workload::{Goal, Workload};
 
@@ -37,7 +37,9 @@ impl Verified {
 /// real try, its successor at a real one or, where that was not tried, at the twin's.
 ///
 /// # Errors
-/// As [`Prober::probe`]; an interruption is noted in `findings`.
+/// As [`Prober::probe`] while nothing ran on the card, and when every try on it failed for itself.
+/// Once something ran, an error ends the tries early, as the user's wish to stop does, and `findings`
+/// say so.
 pub fn verify(
     findings: &mut Findings,
     prober: &mut dyn Prober,
@@ -51,18 +53,29 @@ pub fn verify(
     let mut verified = Verified { factor: 1.0, compared: 0 };
     let card = Card { predicted: &predicted, goal, budget, workload };
     for searched in twin {
-        let found = match card.verify(searched, findings, prober, &mut verified) {
-            Ok(found) => found,
-            Err(error) if matches!(error.kind(), ErrorKind::Interrupted) => {
-                findings.interrupted = true;
+        match card.verify(searched, findings, prober, &mut verified) {
+            Ok(found) => findings.searches.push(found),
+            Err(error) => {
+                let tries = &findings.measurements[predicted.len()..];
+                if matches!(error.kind(), ErrorKind::Interrupted) {
+                    findings.interrupted = true;
+                } else if tries.iter().any(|known| known.ran().is_some()) {
+                    findings.stopped_by = Some(error.to_string());
+                } else {
+                    return Err(error);
+                }
+                let largest = card.largest_on_card(searched.setting, findings);
+                let early = Searched { largest, successor: None, complete: false, ..searched };
+                findings.searches.push(early);
                 break;
             }
-            Err(error) => return Err(error),
-        };
-        findings.searches.push(found);
+        }
         progress(findings);
     }
-    Ok(verified)
+    match card.only_failure(findings) {
+        Some(reason) => Err(ErrorKind::NothingMeasured { reason }.into()),
+        None => Ok(verified),
+    }
 }
 
 struct Card<'a> {
@@ -149,6 +162,31 @@ impl Card<'_> {
         Ok(findings.measurements.len() - 1)
     }
 
+    /// The largest micro-batch of a setting that was tried on the card and fits.
+    fn largest_on_card(&self, setting: Setting, findings: &Findings) -> Option<usize> {
+        let tries = findings.measurements.iter().enumerate().skip(self.predicted.len());
+        tries
+            .filter(|(_, known)| {
+                let point = known.point;
+                point == Point::to_probe(setting, point.micro_batch, self.goal)
+                    && known.verdict(self.budget) == Verdict::Fits
+            })
+            .max_by_key(|(_, known)| known.point.micro_batch)
+            .map(|(index, _)| index)
+    }
+
+    /// Why the last try on the card failed, when all of them failed for themselves: then nothing is
+    /// known of the card, whatever the twin says.
+    fn only_failure(&self, findings: &Findings) -> Option<String> {
+        let tries = &findings.measurements[self.predicted.len()..];
+        let failure = |known: &Measurement| match &known.outcome {
+            Outcome::Failed { message, .. } => Some(message.clone()),
+            Outcome::Ran(_) | Outcome::OutOfMemory { .. } => None,
+        };
+        let failures: Option<Vec<_>> = tries.iter().map(failure).collect();
+        failures?.pop()
+    }
+
     /// The index of a point's try on the card.
     fn on_card(&self, point: Point, findings: &Findings) -> Option<usize> {
         let first = self.predicted.len();
@@ -171,7 +209,7 @@ impl Card<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::Campaign;
-    use super::super::campaign::tests::{Affine, setting, workload};
+    use super::super::campaign::tests::{Affine, measured, setting, workload};
     use super::*;
     use crate::workload::{Checkpointing, Precision};
 
@@ -200,6 +238,29 @@ mod tests {
             verify(&mut findings, &mut card, &workload, &GOAL, BUDGET, &mut |_| {}).unwrap();
         assert_eq!((card.probes, chosen(&findings)), (2, 16));
         assert_eq!(verified, Verified { factor: 1.0, compared: 2 });
+    }
+
+    #[test]
+    fn a_card_on_which_every_try_fails_is_not_said_to_be_too_small() {
+        struct Broken;
+        impl Prober for Broken {
+            fn probe(&mut self, _: &Workload, point: Point) -> Result<Measurement, Error> {
+                Ok(measured(point, Outcome::failed("it crashed")))
+            }
+        }
+        let (workload, mut findings) = twin();
+        let error = verify(&mut findings, &mut Broken, &workload, &GOAL, BUDGET, &mut |_| {});
+        assert_eq!(error.unwrap_err().to_string(), "nothing could be measured: it crashed");
+    }
+
+    #[test]
+    fn an_early_end_keeps_what_fits_on_the_card() {
+        let (workload, mut findings) = twin();
+        let mut card = Affine::new(BUDGET, |_, _| (1000, 60));
+        card.stop_after = 1;
+        verify(&mut findings, &mut card, &workload, &GOAL, BUDGET, &mut |_| {}).unwrap();
+        assert!(findings.interrupted && !findings.searches[0].complete);
+        assert_eq!(chosen(&findings), 1);
     }
 
     #[test]

@@ -133,6 +133,7 @@ impl Worker {
             Reply::Ready(_) => rubbish("ready"),
             Reply::Built { .. } => rubbish("built"),
             Reply::Measured { .. } => rubbish("measured"),
+            Reply::Released => rubbish("released"),
         }
     }
 

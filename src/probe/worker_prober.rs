@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use super::protocol::{Hello, Reply, Request};
 use super::worker::Worker;
-use super::{Launch, Prober, Record};
+use super::{Launch, Observation, Prober, Record};
 use crate::device::{Gpu, Sampler, Sight};
 use crate::error::{Error, ErrorKind};
 use crate::measurement::{Built, Evidence, EvidenceKind, Measurement, Outcome, Point};
@@ -20,6 +20,8 @@ const SIGKILL: i32 = 9;
 struct Running {
     worker: Worker,
     sampler: Sampler,
+    context: Bytes,
+    points: u32,
 }
 
 /// Tries points in a worker on one GPU; after a crash in a fresh one.
@@ -36,6 +38,7 @@ pub struct WorkerProber<'a> {
     building: Duration,
     unnamed: bool,
     others_grew: Bytes,
+    observation: Option<Observation>,
 }
 
 impl<'a> WorkerProber<'a> {
@@ -54,6 +57,7 @@ impl<'a> WorkerProber<'a> {
             building: Duration::ZERO,
             unnamed: false,
             others_grew: Bytes::ZERO,
+            observation: None,
         }
     }
 
@@ -92,9 +96,14 @@ impl<'a> WorkerProber<'a> {
         self.others_grew
     }
 
+    /// What was seen of the last point from outside; `None` when it had no reply.
+    pub fn observation(&self) -> Option<Observation> {
+        self.observation
+    }
+
     /// Ends the worker in good order, so that it leaves its run report.
     pub fn close(&mut self) {
-        if let Some(Running { worker, sampler }) = self.running.take() {
+        if let Some(Running { worker, sampler, .. }) = self.running.take() {
             drop(sampler);
             worker.quit();
         }
@@ -120,7 +129,8 @@ impl<'a> WorkerProber<'a> {
         }
         self.hello = Some(worker.hello().clone());
         let sampler = Sampler::start(nvml.clone(), uuid.to_owned(), worker.pid(), baseline);
-        Ok(Running { worker, sampler })
+        let context = sampler.look().process;
+        Ok(Running { worker, sampler, context, points: 0 })
     }
 
     /// Has the user's function called.
@@ -148,11 +158,21 @@ impl<'a> WorkerProber<'a> {
             EvidenceKind::Virtual => STEPS,
         };
         let request = Request::Measure { id, workload: Box::new(workload.clone()), point, steps };
-        let Running { worker, sampler } = self.running(workload)?;
-        sampler.reset();
+        self.observation = None;
+        let Running { worker, sampler, context, points } = self.running(workload)?;
+        let (context, fresh) = (*context, *points == 0);
+        *points += 1;
+        // Before the worker has let go of the point before, readings are of that point.
+        match worker.ask(&Request::Release, timeout, &doing(point))? {
+            Reply::Released => sampler.reset(),
+            other => return Err(worker.no_answer(other)),
+        }
+        let begun = Instant::now();
         match worker.ask(&request, timeout, &doing(point))? {
             Reply::Measured { id: answered, outcome, reserved } if answered == id => {
                 let sight = sampler.look();
+                let seconds = begun.elapsed().as_secs_f64();
+                self.observation = Some(Observation::new(context, fresh, seconds, sight, &outcome));
                 Ok(self.complete(outcome, reserved, sight))
             }
             Reply::Measured { id: answered, .. } => {
@@ -169,6 +189,9 @@ impl<'a> WorkerProber<'a> {
         if sight.by_process {
             let grew = sight.others_peak.saturating_sub(sight.others_least);
             self.others_grew = self.others_grew.max(grew);
+        }
+        if sight.readings == 0 && matches!(outcome, Outcome::Ran(_)) {
+            return Outcome::failed("NVML gave no reading of the GPU's memory");
         }
         if let Outcome::Ran(ran) = &mut outcome {
             let memory = &mut ran.memory;

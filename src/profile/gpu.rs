@@ -167,6 +167,11 @@ impl Basis {
 }
 
 impl Segment {
+    /// Whether a desktop may be shown through such a card.
+    pub fn has_display(self) -> bool {
+        self != Self::DataCenter
+    }
+
     /// As it stands in a profile.
     pub fn name(self) -> &'static str {
         match self {

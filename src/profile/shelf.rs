@@ -91,17 +91,23 @@ impl<T: Check + Clone + DeserializeOwned> Shelf<T> {
     }
 }
 
-/// The name most like `name`, if one is like it at all: people drop dashes, swap words and mistype.
+/// The name most like `name`, if one is like it at all: people drop dashes, leave out the size, swap
+/// words and mistype. The shortest name that holds all that was typed comes first.
 fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     const ALIKE: f64 = 0.8;
     let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
     let wanted = plain(name);
-    names
-        .iter()
-        .map(|candidate| (strsim::jaro_winkler(&wanted, &plain(candidate)), *candidate))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, candidate)| candidate)
+    let holds = |candidate: &&&str| !wanted.is_empty() && plain(candidate).contains(&wanted);
+    let holder = names.iter().filter(holds).min_by_key(|candidate| candidate.len());
+    let alike = || {
+        names
+            .iter()
+            .map(|candidate| (strsim::jaro_winkler(&wanted, &plain(candidate)), candidate))
+            .filter(|(likeness, _)| *likeness >= ALIKE)
+            .max_by(|(a, _), (b, _)| a.total_cmp(b))
+            .map(|(_, candidate)| candidate)
+    };
+    holder.or_else(alike).copied()
 }
 
 fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {

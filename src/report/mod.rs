@@ -1,9 +1,12 @@
-//! A plan in a person's or a program's eyes.
+//! A plan or a comparison in a person's or a program's eyes.
 
+mod comparison;
 mod json;
 mod table;
 
 use crate::plan::Plan;
+
+pub use comparison::{compared, comparison};
 
 /// A way to show a plan.
 pub trait Report: Sync {

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 
 use super::Report;
 use crate::measurement::{EvidenceKind, Memory};
-use crate::plan::{Choice, Plan, Rung, Step};
+use crate::plan::{Choice, Plan, Rung, Step, Versions};
 use crate::units::Bytes;
 
 const WIDTH: u16 = 100;
@@ -80,7 +80,11 @@ fn steps(choice: &Choice) -> String {
         (1, None) => format!("a micro-batch of {micro_batch}{gpus}, no accumulation"),
         (_, None) => format!("a micro-batch of {micro_batch} x {accumulation} steps{gpus}"),
         (_, Some(rest)) => {
-            format!("a micro-batch of {micro_batch} x {accumulation} steps + {rest}{gpus}")
+            let times = match accumulation {
+                1 => String::new(),
+                times => format!("{times} x "),
+            };
+            format!("micro-batches of {times}{micro_batch} and one of {rest}{gpus}")
         }
     }
 }
@@ -106,12 +110,14 @@ fn budget(plan: &Plan) -> String {
 
 /// The parts of the peak, and a bar of how much of the budget they take.
 fn stack(memory: &Memory, budget: Bytes) -> String {
+    // Parts are whole at different times; activations are what is gone by the time others are.
+    let gone = memory.not_together();
     let parts = [
         ("context", memory.context),
         ("weights", memory.weights),
         ("gradients", memory.gradients),
         ("optimizer state", memory.optimizer_state),
-        ("activations", memory.activations),
+        ("activations", memory.activations.saturating_sub(gone)),
         ("workspace", memory.workspace),
         ("fragmentation", memory.fragmentation()),
     ];
@@ -125,7 +131,15 @@ fn stack(memory: &Memory, budget: Bytes) -> String {
     let of = format!("of {budget} budget, {free} left");
     grid.add_row(["device peak".to_owned(), memory.device_peak.to_string(), of]);
     right(&mut grid, &[1]);
-    format!("Memory at the peak\n{}", indent(&grid.to_string()))
+    let mut text = format!("Memory at the peak\n{}", indent(&grid.to_string()));
+    if gone > Bytes::ZERO {
+        let earlier = format!(
+            "activations are {} when the forward pass ends; at the peak {gone} of them are gone",
+            memory.activations
+        );
+        text += &format!("\n{}", wrap(&earlier, "  ", "  "));
+    }
+    text
 }
 
 /// Cells from `below` on that stand for `bytes` of `budget`.
@@ -176,26 +190,28 @@ fn ladder(rungs: &[Rung]) -> String {
     let mut grid = grid();
     let at = rungs.first().map_or(1, |rung| rung.micro_batch);
     let peak = format!("peak at {at}");
-    grid.set_header(["step", "setting", &peak, "saves", "largest", "reaches target"]);
+    grid.set_header(["step", "setting", &peak, "change", "largest", "reaches target"]);
     let mut before: Option<Bytes> = None;
     for rung in rungs {
-        let saves = match (before, rung.device_peak) {
-            (Some(before), Some(now)) if now <= before => (before - now).to_string(),
-            (Some(before), Some(now)) => format!("-{}", now - before),
-            _ => "-".to_owned(),
+        let change = match (before, rung.device_peak) {
+            (Some(before), Some(now)) if now == before => "none".to_owned(),
+            (Some(before), Some(now)) if now < before => format!("-{}", before - now),
+            (Some(before), Some(now)) => format!("+{}", now - before),
+            _ => String::new(),
         };
         grid.add_row([
             step(rung.step).to_owned(),
             format!("{}, checkpointing {}", rung.precision, rung.checkpointing),
             rung.device_peak.map_or_else(|| "out of memory".to_owned(), |peak| peak.to_string()),
-            saves,
+            change,
             rung.largest_micro_batch.map_or_else(|| "none".to_owned(), |size| size.to_string()),
             if rung.reaches_target { "yes" } else { "no" }.to_owned(),
         ]);
         before = rung.device_peak;
     }
     right(&mut grid, &[2, 3, 4]);
-    format!("What each step buys\n{}", indent(&grid.to_string()))
+    let meaning = "largest: the micro-batch that fits, accumulated where it is below the target";
+    format!("What each step buys\n{}\n  {meaning}", indent(&grid.to_string()))
 }
 
 fn step(step: Step) -> &'static str {
@@ -215,21 +231,26 @@ fn evidence(plan: &Plan) -> String {
         (n, 0) => format!("{n} points run on the GPU"),
         (n, m) => format!("{n} points run on the GPU, {m} on its virtual twin"),
     };
-    let versions = &plan.versions;
+    wrap(&format!("Evidence: {on}. {}.", versions(&plan.versions)), "", "  ")
+}
+
+/// Of everything that the numbers depend on.
+pub(super) fn versions(versions: &Versions) -> String {
     let stack: Vec<_> = [
         ("PyTorch", &versions.torch),
         ("CUDA", &versions.cuda),
         ("cuDNN", &versions.cudnn),
         ("driver", &versions.driver),
+        ("vramfit", &versions.vramfit),
     ]
     .into_iter()
     .filter(|(_, version)| !version.is_empty())
     .map(|(name, version)| format!("{name} {version}"))
     .collect();
-    wrap(&format!("Evidence: {on}. {}, vramfit {}.", stack.join(", "), versions.vramfit), "", "  ")
+    stack.join(", ")
 }
 
-fn grid() -> Grid {
+pub(super) fn grid() -> Grid {
     let mut grid = Grid::new();
     grid.load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
@@ -237,7 +258,7 @@ fn grid() -> Grid {
     grid
 }
 
-fn right(grid: &mut Grid, columns: &[usize]) {
+pub(super) fn right(grid: &mut Grid, columns: &[usize]) {
     for column in columns {
         if let Some(column) = grid.column_mut(*column) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -245,7 +266,7 @@ fn right(grid: &mut Grid, columns: &[usize]) {
     }
 }
 
-fn indent(text: &str) -> String {
+pub(super) fn indent(text: &str) -> String {
     let lines = text.lines().map(|line| format!(" {line}").trim_end().to_owned());
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -255,7 +276,7 @@ fn bullet(text: &str) -> String {
 }
 
 /// Breaks at spaces so that no line is wider than [`WIDTH`].
-fn wrap(text: &str, first: &str, rest: &str) -> String {
+pub(super) fn wrap(text: &str, first: &str, rest: &str) -> String {
     let mut lines = Vec::new();
     let mut line = first.to_owned();
     let mut empty = true;

@@ -36,8 +36,7 @@ pub fn compared(findings: &Findings, settings: &[Setting], goal: &Goal) -> Vec<C
     let once = |setting| Point { setting, micro_batch, accumulation: 1, remainder: None };
     let (repeats, rest) = goal.split(micro_batch);
     let accumulates = repeats > 1 || rest.is_some();
-    let repeated =
-        |setting| Point { accumulation: repeats.min(2), remainder: rest, ..once(setting) };
+    let repeated = |setting| Point::to_probe(setting, micro_batch, goal);
 
     let mut rungs = vec![Compared { step: Step::Plain, point: once(plain), accumulates: false }];
     if plain.precision == Precision::Fp32 || plain.precision == Precision::Tf32 {

@@ -13,11 +13,13 @@ pub use ladder::{Compared, compared, ladder};
 pub use rank::recomputation;
 
 /// The settings that reach the target within the budget, the best first. Each was run as it stands.
+/// `mixed_pays` tells whether the GPU computes faster in 16 bits; it matters where times are not known.
 pub fn choices(
     findings: &Findings,
     goal: &Goal,
     budget: Bytes,
     objective: Objective,
+    mixed_pays: bool,
 ) -> Vec<Choice> {
     let mut choices: Vec<Choice> = match objective {
         Objective::Throughput | Objective::MicroBatch => findings
@@ -34,7 +36,7 @@ pub fn choices(
             })
             .collect(),
     };
-    rank::sort(&mut choices, objective);
+    rank::sort(&mut choices, objective, mixed_pays);
     choices
 }
 
@@ -145,14 +147,14 @@ mod tests {
         let findings = findings(
             kind,
             &[
-                (Fp32, None, 8, 900, 1.0),
+                (Fp32, None, 8, 900, 4.0),
                 (Fp32, Full, 64, 950, 4.0),
-                (Fp16, None, 16, 800, 1.0),
-                (Bf16, None, 16, 820, 1.0),
+                (Fp16, None, 16, 800, 2.0),
+                (Bf16, None, 16, 820, 2.0),
                 (Bf16, Full, 64, 700, 2.0),
             ],
         );
-        let choices = choices(&findings, &GOAL, Bytes(1000), objective);
+        let choices = choices(&findings, &GOAL, Bytes(1000), objective, true);
         assert!(choices.iter().all(|choice| choice.micro_batch * choice.accumulation == 64));
         choices.iter().map(|choice| (choice.precision, choice.checkpointing)).collect()
     }
@@ -163,7 +165,7 @@ mod tests {
         use Precision::{Bf16, Fp16, Fp32};
         assert_eq!(
             order(EvidenceKind::Virtual, Objective::Throughput),
-            [(Bf16, None), (Fp16, None), (Fp32, None), (Fp32, Full), (Bf16, Full)]
+            [(Bf16, None), (Fp16, None), (Fp32, None), (Bf16, Full), (Fp32, Full)]
         );
     }
 

@@ -1,19 +1,19 @@
 use std::cmp::Reverse;
 
-use crate::plan::{Choice, Objective};
+use crate::plan::{Choice, Objective, Step};
 use crate::workload::Checkpointing;
 
-/// Puts the best choice first.
-pub(super) fn sort(choices: &mut [Choice], objective: Objective) {
+/// Puts the best choice first. `mixed_pays` tells whether the GPU computes faster in 16 bits.
+pub(super) fn sort(choices: &mut [Choice], objective: Objective, mixed_pays: bool) {
     match objective {
-        // Hundredths of a sample a second are below what a few steps can tell apart.
+        // A percent is below what a few steps can tell apart.
         Objective::Throughput
             if choices.iter().all(|choice| choice.samples_per_second.is_some()) =>
         {
             choices.sort_by_key(|choice| {
                 let speed = choice.samples_per_second.unwrap_or_default();
                 (
-                    Reverse((speed * 100.0) as u64),
+                    Reverse((speed.ln() * 100.0).round() as i64),
                     recomputation(choice.checkpointing),
                     choice.precision,
                     choice.memory.device_peak,
@@ -21,8 +21,12 @@ pub(super) fn sort(choices: &mut [Choice], objective: Objective) {
             });
         }
         Objective::Throughput => choices.sort_by_key(|choice| {
+            let step = careful_step(choice);
+            let climbed = step >= Step::Accumulation && mixed_pays;
             (
+                step,
                 recomputation(choice.checkpointing),
+                climbed && !choice.precision.is_mixed(),
                 choice.accumulation,
                 choice.precision,
                 choice.memory.device_peak,
@@ -44,6 +48,20 @@ pub(super) fn sort(choices: &mut [Choice], objective: Objective) {
                 choice.precision,
             )
         }),
+    }
+}
+
+/// The step of the careful person's ladder on which a choice stands. Each step keeps those before it:
+/// who accumulates has gone over to mixed precision first.
+fn careful_step(choice: &Choice) -> Step {
+    if choice.checkpointing != Checkpointing::None {
+        Step::Checkpointing
+    } else if choice.accumulation > 1 || choice.remainder.is_some() {
+        Step::Accumulation
+    } else if choice.precision.is_mixed() {
+        Step::MixedPrecision
+    } else {
+        Step::Plain
     }
 }
 

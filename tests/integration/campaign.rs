@@ -147,3 +147,29 @@ fn a_tight_point_is_not_a_fitting_one() {
     assert_eq!(bf16["next"]["tight"], true);
     assert!(notes(&plan).contains(&"tight"), "{plan}");
 }
+
+#[test]
+fn only_what_the_twin_alone_has_tried_is_said_to_be_tried_on_the_twin() {
+    let plan_on_card = |sample: &str| {
+        let vramfit = env!("CARGO_BIN_EXE_vramfit");
+        let arguments = PLAN.map(|argument| argument.to_owned()).join(" ");
+        let inner = format!("FAKE_CARD=$VRAMFIT_VGPU exec {vramfit} {arguments} --model tiny");
+        let script = [("FAKE_CARD_SAMPLE", sample)];
+        json(&fake(&["run", "--", "sh", "-c", &inner], &script).run())
+    };
+    let points = |plan: &Value| {
+        let notes = plan["notes"].as_array().unwrap().iter();
+        let points = notes.filter(|note| note["note"] == "next-on-twin");
+        let points = points.flat_map(|note| note["points"].as_array().unwrap().clone());
+        points.map(|point| point["micro_batch"].clone()).collect::<Vec<_>>()
+    };
+    // A true twin: 32 and 64 were tried nowhere else.
+    assert_eq!(points(&plan_on_card("100")), [64, 32]);
+    // With 180 MiB a sample instead of 100, the card itself has to be asked at fp32's 16 and bf16's
+    // 32, of which the twin said that they fit.
+    let plan = plan_on_card("180");
+    let next = |choice: &Value| choice["next"]["micro_batch"].clone();
+    assert_eq!(next(&plan["recommendation"]), 32, "{plan}");
+    assert_eq!(next(&plan["alternatives"][0]), 16, "{plan}");
+    assert_eq!(points(&plan), Vec::<Value>::new(), "{plan}");
+}

@@ -11,7 +11,7 @@ const FLOORS: &[&[&str]] = &[
     &["workload"],
     &["measurement", "device"],
     &["probe"],
-    &["solve", "plan"],
+    &["solve", "plan", "comparison"],
     &["report", "export"],
     &["cli"],
 ];

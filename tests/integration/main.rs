@@ -13,6 +13,8 @@ mod fake;
 mod floors;
 /// `--workload`: the user's own function.
 mod function;
+/// `vramfit gpu-check`.
+mod gpu_check;
 /// The strict builder that the others run the program with.
 mod harness;
 /// `vramfit plan`: the document, its schema, and what it may be asked.

@@ -134,6 +134,81 @@ fn a_plan_for_a_card_in_the_machine_searches_on_its_twin_and_verifies_on_the_car
     assert!(kinds.iter().all(|kind| *kind == "virtual"), "{kinds:?}");
     let evidence = plan["recommendation"]["evidence"].as_u64().unwrap();
     assert_eq!(usize::try_from(evidence).unwrap(), kinds.len() - 1, "the last try is on the card");
+    let next = &plan["recommendation"]["next"];
+    let on_twin: Vec<_> = plan["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|note| note["note"] == "next-on-twin")
+        .map(|note| &note["points"][0]["micro_batch"])
+        .collect();
+    assert_eq!(on_twin, [&next["micro_batch"]], "{plan}");
+}
+
+#[test]
+fn each_point_of_a_rehearsed_gpu_check_is_the_same_on_both_sides_to_the_byte() {
+    let Some(worker) = worker() else { return };
+    let vramfit = env!("CARGO_BIN_EXE_vramfit");
+    let arguments = ["run", "--gpu", "rtx-3090", "--", vramfit, "gpu-check", "--json"];
+    let run = training(&worker, &arguments).run();
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+    let document = json(&run);
+    assert_eq!(document["rehearsal"], true);
+    let results = document["results"].as_array().unwrap();
+    let compared: Vec<_> = results.iter().filter(|it| it["errors"].is_object()).collect();
+    assert!(compared.len() >= 24, "{}", document["summary"]);
+    for result in compared {
+        for part in ["allocated", "reserved", "context", "device"] {
+            assert_eq!(result["errors"][part]["bytes"], 0, "{part}: {result}");
+        }
+        let context = &result["card"]["outcome"]["ran"]["memory"]["context"];
+        assert_eq!(&result["card"]["observation"]["context_at_start"], context, "{result}");
+    }
+    let usable = &document["card"]["budget"]["usable"];
+    assert_eq!(&document["card"]["cuda_total"], usable, "{}", document["card"]);
+}
+
+#[test]
+fn a_worker_does_not_outlive_the_program_even_when_it_hangs() {
+    let Some(worker) = worker() else { return };
+    let arguments = [&PLAN[..], &["--gpu", "rtx-4090", "--record", "points.jsonl"]].concat();
+    let test = training(&worker, &arguments)
+        .file("worker.sh", "#!/bin/sh\necho $$ > pid\nexec \"$REAL_WORKER\"\n")
+        .executable("worker.sh")
+        .env("REAL_WORKER", worker.to_str().unwrap())
+        .env("VRAMFIT_WORKER", "./worker.sh");
+    let folder = test.path().to_path_buf();
+    let killer = std::thread::spawn(move || {
+        for _ in 0..2000 {
+            // Once the first point is in, the worker is beyond its start.
+            if std::fs::metadata(folder.join("points.jsonl")).is_ok_and(|m| m.len() > 0) {
+                let pid = std::fs::read_to_string(folder.join("pid")).unwrap().trim().to_owned();
+                signal("-STOP", &pid);
+                let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+                let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+                signal("-KILL", parent.trim());
+                return pid;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("no point was measured");
+    });
+    let run = test.run();
+    let pid = killer.join().unwrap();
+    assert_eq!((run.status, run.stdout.as_str()), (None, ""), "{run:?}");
+    for _ in 0..250 {
+        if !Path::new(&format!("/proc/{pid}")).exists() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    signal("-KILL", &pid);
+    panic!("worker {pid} was left");
+}
+
+fn signal(signal: &str, pid: &str) {
+    let status = std::process::Command::new("kill").args([signal, pid]).status();
+    assert!(status.unwrap().success(), "kill {signal} {pid}");
 }
 
 #[test]
@@ -165,4 +240,32 @@ fn killing_a_worker_does_not_end_the_plan() {
     assert_eq!(run.status, Some(0), "{run:?}");
     assert_eq!(json(&run)["incomplete"], false);
     assert_eq!(json(&run)["recommendation"]["micro_batch"], 64);
+}
+
+#[test]
+fn the_same_plan_measures_the_same_bytes_again() {
+    let Some(worker) = worker() else { return };
+    // Points of very different size follow each other: none may see the memory of the one before.
+    let arguments = ["plan", "--json", "--model", "a-resnet", "--target-batch", "64"];
+    let memories = || {
+        let plan = json(&training(&worker, &arguments).run());
+        let measurements = plan["measurements"].as_array().unwrap().clone();
+        measurements
+            .iter()
+            .map(|measured| {
+                (measured["point"].clone(), measured["outcome"]["ran"]["memory"].clone())
+            })
+            .collect::<Vec<(Value, Value)>>()
+    };
+    let first = memories();
+    assert!(first.len() > 8);
+    for (point, memory) in first.iter().filter(|(_, memory)| !memory.is_null()) {
+        let bytes = |part: &str| memory[part].as_u64().unwrap();
+        assert_eq!(
+            bytes("device_peak"),
+            bytes("context") + bytes("reserved_peak"),
+            "the worker holds nothing else on the device: {point}"
+        );
+    }
+    assert_eq!(first, memories());
 }

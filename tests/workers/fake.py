@@ -2,6 +2,7 @@
 """A worker whose memory is affine in the micro-batch, and which fails where it is told to.
 
 FAKE_FIXED, FAKE_SAMPLE, FAKE_CAPACITY: MiB; bf16 and fp16 halve what a sample takes.
+FAKE_CARD, FAKE_CARD_SAMPLE: where `$VRAMFIT_VGPU` is FAKE_CARD, this sample counts, not its twin's.
 FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`.
 FAKE_PIDS: file to which each worker appends its process id.
 FAKE_IMPORT: seconds that it takes to be ready, as one in Python does that imports a user's file.
@@ -63,6 +64,8 @@ def outcome(point):
     number = lambda name, default: int(os.environ.get(name, default)) * MIB
     size, setting = point["micro_batch"], point["setting"]
     sample = number("FAKE_SAMPLE", 100)
+    if "FAKE_CARD" in os.environ and os.environ["VRAMFIT_VGPU"] == os.environ["FAKE_CARD"]:
+        sample = number("FAKE_CARD_SAMPLE", 100)
     if setting["precision"] in ("bf16", "fp16"):
         sample //= 2
     if setting["checkpointing"] != "none":
@@ -108,6 +111,9 @@ def main():
             return
         if request["request"] == "build":
             say(reply="built", built=None)
+            continue
+        if request["request"] == "release":
+            say(reply="released")
             continue
         if where and request["point"]["micro_batch"] == int(where):
             if not once or not os.path.exists("failed-once"):

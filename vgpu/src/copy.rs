@@ -31,6 +31,12 @@ pub(crate) fn wrote(start: u64, bytes: u64) {
     written.ranges.push((start, start + bytes));
 }
 
+/// Notes that what `bytes` bytes from device address `start` on hold is no longer known.
+fn lost(start: u64, bytes: u64) {
+    let mut written = HOST_WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    written.ranges.retain(|(from, to)| *to <= start || start + bytes <= *from);
+}
+
 /// Whether any kernel may have changed what the host wrote to this range, or the host never did.
 fn is_computed(start: u64, bytes: u64) -> bool {
     let mut written = HOST_WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,10 +78,15 @@ pub(crate) fn copy(target: *mut c_void, source: *const c_void, bytes: usize) -> 
         // SAFETY: device ranges are allocated, checked above; host ranges are valid by the caller's
         // promise to `cudaMemcpy`. The two may overlap.
         unsafe { std::ptr::copy(source.cast::<u8>(), target.cast::<u8>(), bytes) };
-        if to_device && !from_device {
-            wrote(target as u64, bytes as u64);
+        match (to_device, from_device) {
+            (true, false) => wrote(target as u64, bytes as u64),
+            // It holds what the other range does, which may be a kernel's.
+            (true, true) => lost(target as u64, bytes as u64),
+            (false, _) => {}
         }
-    } else if !to_device {
+    } else if to_device {
+        lost(target as u64, bytes as u64);
+    } else {
         // The bytes were never there; zeros are at least the same on every run.
         // SAFETY: the caller promises `bytes` writable bytes on the host.
         unsafe { target.cast::<u8>().write_bytes(0, bytes) };
@@ -92,12 +103,14 @@ pub(crate) fn copy_2d(
     width: usize,
     rows: usize,
 ) -> bool {
+    if width > target_pitch || width > source_pitch {
+        return false;
+    }
     (0..rows).all(|row| {
-        copy(
-            target.wrapping_byte_add(row * target_pitch),
-            source.wrapping_byte_add(row * source_pitch),
-            width,
-        )
+        let offsets = row.checked_mul(target_pitch).zip(row.checked_mul(source_pitch));
+        offsets.is_some_and(|(to, from)| {
+            copy(target.wrapping_byte_add(to), source.wrapping_byte_add(from), width)
+        })
     })
 }
 
@@ -114,6 +127,8 @@ pub(crate) fn set(target: *mut c_void, value: u8, bytes: usize) -> bool {
         if on_device {
             wrote(target as u64, bytes as u64);
         }
+    } else {
+        lost(target as u64, bytes as u64);
     }
     true
 }

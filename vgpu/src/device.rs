@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, OnceLock};
 
 use vramfit_vgpu_schema::{Description, Device, folder};
 
@@ -40,7 +40,6 @@ pub(crate) fn machine() -> Option<&'static Machine> {
         .get_or_init(|| match find() {
             Ok(machine) => {
                 report::at_exit();
-                watch_forks();
                 Some(machine)
             }
             Err(reason) => {
@@ -70,7 +69,8 @@ fn find() -> Result<Machine, String> {
 }
 
 /// Reads `CUDA_VISIBLE_DEVICES` as CUDA does: ordinals or UUID prefixes; the list ends at the first
-/// entry that names no device or one named before.
+/// entry that names no device, and is empty when it names one twice (PyTorch's own reading of it in
+/// `torch/cuda/__init__.py` says so).
 fn parse_visible(list: &str, description: &Description) -> Vec<usize> {
     let mut visible = Vec::new();
     for entry in list.split(',').map(str::trim) {
@@ -82,8 +82,9 @@ fn parse_visible(list: &str, description: &Description) -> Vec<usize> {
             Err(_) => None,
         };
         match index {
-            Some(index) if !visible.contains(&index) => visible.push(index),
-            _ => break,
+            Some(index) if visible.contains(&index) => return Vec::new(),
+            Some(index) => visible.push(index),
+            None => break,
         }
     }
     visible
@@ -110,17 +111,22 @@ pub(crate) fn make_context(ordinal: usize) -> Result<(), OutOfMemory> {
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process was forked from one that had used the virtual GPU. Like CUDA, it cannot go on.
+/// Whether this process was forked from one that had used CUDA. As with the real one, it cannot go on.
 pub(crate) fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
-fn watch_forks() {
+/// Notes that this process uses CUDA: a process forked from now on cannot. NVML alone is no such use;
+/// PyTorch counts devices through it so that its workers can still be forked.
+pub(crate) fn watch_forks() {
     extern "C" fn in_child() {
         FORKED.store(true, Ordering::Relaxed);
     }
-    // SAFETY: the handler only stores to an atomic, which is safe in a forked child.
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler only stores to an atomic, which is safe in a forked child.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
 }
 
 #[cfg(test)]
@@ -159,7 +165,7 @@ mod tests {
             ("", vec![]),
             ("-1", vec![]),
             ("0,7,1", vec![0]),
-            ("0,0", vec![0]),
+            ("0,0", vec![]),
             ("GPU-bb", vec![1]),
             ("GPU-", vec![]),
         ] {

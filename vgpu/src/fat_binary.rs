@@ -20,6 +20,10 @@ struct Wrapper {
 const WRAPPER_MAGIC: u32 = 0x466243b1;
 const CONTAINER_MAGIC: u32 = 0xba55ed50;
 
+/// Kinds of entry.
+const PTX: u16 = 1;
+const MACHINE_CODE: u16 = 2;
+
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Header {
@@ -60,25 +64,49 @@ pub(crate) fn unregister(handle: *mut c_void) {
     wrappers.remove(&(handle as usize));
 }
 
-/// The architecture, e.g. 86, whose code of library `handle` a device of compute capability
-/// `capability` runs: the newest that is not newer than the device. None if there is no such code.
-pub(crate) fn architecture_for(handle: usize, capability: (i32, i32)) -> Option<i32> {
+/// The code that a device runs, as `cudaFuncAttributes` states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code {
+    /// Architecture the intermediate code is for, e.g. 86.
+    pub(crate) ptx: i32,
+    /// Architecture of the machine code: the device's own where the driver compiles the former.
+    pub(crate) binary: i32,
+}
+
+/// The code of library `handle` that a device of compute capability `capability` runs: the newest
+/// machine code of its own generation that is not newer than itself, else the newest intermediate code
+/// that is not (CUDA programming guide, "Binary compatibility" and "PTX compatibility"). None if there
+/// is neither.
+pub(crate) fn code_for(handle: usize, capability: (i32, i32)) -> Option<Code> {
     let wrappers = WRAPPERS.lock().unwrap_or_else(PoisonError::into_inner);
     if !wrappers.contains(&handle) {
         return None;
     }
-    let device = u32::try_from(capability.0 * 10 + capability.1).ok()?;
     // SAFETY: the handle is the address of a wrapper that its library registered and has not taken
     // back; the lock keeps it from doing so now.
-    let architectures = unsafe { architectures(handle as *const Wrapper) };
-    architectures.into_iter().filter(|built| *built <= device).max().map(|built| built as i32)
+    let built = unsafe { contents(handle as *const Wrapper) };
+    let device = capability.0 * 10 + capability.1;
+    let newest = |kind, generation: Option<i32>| {
+        built
+            .iter()
+            .filter(|(built_kind, architecture)| {
+                *built_kind == kind
+                    && *architecture <= device
+                    && generation.is_none_or(|generation| architecture / 10 == generation)
+            })
+            .map(|(_, architecture)| *architecture)
+            .max()
+    };
+    newest(MACHINE_CODE, Some(capability.0))
+        .map(|architecture| Code { ptx: architecture, binary: architecture })
+        .or_else(|| newest(PTX, None).map(|ptx| Code { ptx, binary: device }))
 }
 
-/// The architectures in the container of `wrapper`.
+/// Kind and architecture of each entry in the container of `wrapper`.
 ///
 /// # Safety
 /// `wrapper` points at a registered wrapper.
-unsafe fn architectures(wrapper: *const Wrapper) -> BTreeSet<u32> {
+unsafe fn contents(wrapper: *const Wrapper) -> BTreeSet<(u16, i32)> {
     let mut found = BTreeSet::new();
     // SAFETY: by this function's contract; the container follows as the compiler wrote it, and its
     // own sizes bound the walk.
@@ -94,8 +122,8 @@ unsafe fn architectures(wrapper: *const Wrapper) -> BTreeSet<u32> {
         let mut entry = container.byte_add(header.header_bytes.into()).cast::<Entry>();
         let end = entry.byte_add(header.entries_bytes as usize);
         while entry.byte_add(size_of::<Entry>()) <= end {
-            let Entry { header_bytes, code_bytes, architecture, .. } = entry.read_unaligned();
-            found.insert(architecture);
+            let Entry { kind, header_bytes, code_bytes, architecture, .. } = entry.read_unaligned();
+            found.insert((kind, architecture as i32));
             let step = u64::from(header_bytes) + code_bytes;
             if step == 0 {
                 break;
@@ -113,13 +141,13 @@ mod tests {
     #[repr(C)]
     struct Container {
         header: Header,
-        entries: [Entry; 3],
+        entries: [Entry; 4],
     }
 
     #[test]
-    fn a_device_runs_the_newest_code_that_is_not_newer_than_itself() {
-        let entry = |architecture| Entry {
-            kind: 2,
+    fn a_device_runs_machine_code_of_its_generation_else_intermediate_code() {
+        let entry = |kind, architecture| Entry {
+            kind,
             version: 0x101,
             header_bytes: size_of::<Entry>() as u32,
             code_bytes: 0,
@@ -134,9 +162,14 @@ mod tests {
                 magic: CONTAINER_MAGIC,
                 version: 1,
                 header_bytes: size_of::<Header>() as u16,
-                entries_bytes: 3 * size_of::<Entry>() as u64,
+                entries_bytes: 4 * size_of::<Entry>() as u64,
             },
-            entries: [entry(75), entry(80), entry(90)],
+            entries: [
+                entry(MACHINE_CODE, 75),
+                entry(MACHINE_CODE, 80),
+                entry(MACHINE_CODE, 90),
+                entry(PTX, 90),
+            ],
         };
         let wrapper = Wrapper {
             magic: WRAPPER_MAGIC,
@@ -145,10 +178,12 @@ mod tests {
             file: std::ptr::null(),
         };
         let handle = register((&raw const wrapper).cast()) as usize;
-        assert_eq!(architecture_for(handle, (8, 6)), Some(80));
-        assert_eq!(architecture_for(handle, (9, 0)), Some(90));
-        assert_eq!(architecture_for(handle, (7, 0)), None);
+        let code = |ptx, binary| Some(Code { ptx, binary });
+        assert_eq!(code_for(handle, (8, 6)), code(80, 80));
+        assert_eq!(code_for(handle, (9, 0)), code(90, 90));
+        assert_eq!(code_for(handle, (12, 0)), code(90, 120), "compiled by the driver");
+        assert_eq!(code_for(handle, (7, 0)), None);
         unregister(handle as *mut c_void);
-        assert_eq!(architecture_for(handle, (8, 6)), None);
+        assert_eq!(code_for(handle, (8, 6)), None);
     }
 }

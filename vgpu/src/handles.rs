@@ -17,7 +17,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0x10_0000);
 
 impl<T> Handles<T> {
     pub(crate) const fn new() -> Self {
-        Self(LazyLock::new(|| RwLock::default()))
+        Self(LazyLock::new(RwLock::default))
     }
 
     /// A fresh handle to `value`.

@@ -1,15 +1,19 @@
 //! Kernels: what the CUDA compiler registers for each library at load time, and how often each is
 //! launched.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError, RwLock};
+
+use vramfit_vgpu_schema::{Description, Device};
 
 use crate::by_address::ByAddress;
+use crate::fat_binary::{self, Code};
 use crate::launch::fill::FillElement;
 
-/// A kernel that was launched at least once. Never freed: launches may still be under way.
+/// A kernel that was looked up to be launched. Never freed: launches may still be under way, and the
+/// report counts those of libraries and modules that are closed by then.
 pub(crate) struct Kernel {
     /// Mangled name, or the name of the library call that stands for it.
     pub(crate) name: String,
@@ -18,13 +22,26 @@ pub(crate) struct Kernel {
     /// Set for kernels that fill with one constant.
     pub(crate) fill: Option<FillElement>,
     /// Handle of the fat binary it came from, 0 for a library call.
-    pub(crate) binary: usize,
+    binary: usize,
+    /// Its code on each CUDA ordinal, looked up once.
+    code: [OnceLock<Option<Code>>; Description::MAX_DEVICES],
 }
 
 impl Kernel {
     fn leak(name: String, binary: usize) -> &'static Self {
         let fill = FillElement::of(&name);
-        Box::leak(Box::new(Self { name, launches: AtomicU64::new(0), fill, binary }))
+        let launches = AtomicU64::new(0);
+        let kernel: &'static Self =
+            Box::leak(Box::new(Self { name, launches, fill, binary, code: Default::default() }));
+        ALL.lock().unwrap_or_else(PoisonError::into_inner).push(kernel);
+        kernel
+    }
+
+    /// The code that CUDA ordinal `ordinal`, a `device`, runs; none if its library was not built for
+    /// such a device.
+    pub(crate) fn code(&self, ordinal: usize, device: &Device) -> Option<Code> {
+        *self.code[ordinal]
+            .get_or_init(|| fat_binary::code_for(self.binary, device.compute_capability))
     }
 }
 
@@ -43,6 +60,7 @@ struct Registry {
     stubs: ByAddress<Vec<usize>>,
 }
 
+static ALL: Mutex<Vec<&'static Kernel>> = Mutex::new(Vec::new());
 static REGISTERED: LazyLock<Mutex<Registry>> = LazyLock::new(Default::default);
 static LAUNCHED: LazyLock<RwLock<ByAddress<&'static Kernel>>> = LazyLock::new(Default::default);
 static CALLS: LazyLock<RwLock<HashMap<&'static str, &'static Kernel>>> =
@@ -98,14 +116,33 @@ pub(crate) fn of_module(name: &str) -> &'static Kernel {
     Kernel::leak(name.to_owned(), 0)
 }
 
-/// All kernels launched so far.
-pub(crate) fn launched() -> Vec<&'static Kernel> {
-    let kernels = LAUNCHED.read().unwrap_or_else(PoisonError::into_inner);
-    let calls = CALLS.read().unwrap_or_else(PoisonError::into_inner);
-    kernels
-        .values()
-        .chain(calls.values())
-        .copied()
-        .filter(|kernel| kernel.launches.load(Ordering::Relaxed) > 0)
-        .collect()
+/// Launches so far of each kernel by name; several may share one.
+pub(crate) fn launches() -> BTreeMap<&'static str, u64> {
+    let mut launches = BTreeMap::new();
+    for kernel in ALL.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        match kernel.launches.load(Ordering::Relaxed) {
+            0 => {}
+            count => *launches.entry(kernel.name.as_str()).or_insert(0) += count,
+        }
+    }
+    launches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_are_counted_by_name_and_outlive_their_library() {
+        let stub = std::ptr::without_provenance(0x7001);
+        register(stub, c"of_a_library".as_ptr(), 0x7000);
+        let kernel = find(stub).unwrap();
+        for kernel in [kernel, kernel, of_module("of_a_module"), of_module("of_a_module")] {
+            kernel.launches.fetch_add(1, Ordering::Relaxed);
+        }
+        unregister(0x7000);
+        assert!(find(stub).is_none());
+        let launches = launches();
+        assert_eq!((launches["of_a_library"], launches["of_a_module"]), (2, 2));
+    }
 }

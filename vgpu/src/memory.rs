@@ -111,10 +111,14 @@ pub(crate) fn allocate(bytes: u64) -> Result<*mut c_void, OutOfMemory> {
     Ok(address as *mut c_void)
 }
 
-/// Frees what [`allocate`] returned; false for any other pointer. A null pointer is fine.
+/// Frees what [`allocate`] returned; false for any other pointer. A null pointer is fine. A forked
+/// process frees nothing: what it inherited is charged to its parent.
 pub(crate) fn free(pointer: *mut c_void) -> bool {
     if pointer.is_null() {
         return true;
+    }
+    if device::forked() {
+        return false;
     }
     let (Some(ordinal), Some(machine)) = (address_space::ordinal_of(pointer), device::machine())
     else {
@@ -138,7 +142,8 @@ pub(crate) fn allocation_of(pointer: *const c_void) -> Option<(u64, u64)> {
 
 /// Whether all `bytes` from `pointer` on lie within one allocation.
 pub(crate) fn is_allocated(pointer: *const c_void, bytes: u64) -> bool {
-    allocation_of(pointer).is_some_and(|(start, length)| pointer as u64 - start + bytes <= length)
+    // A sum may wrap for a size that came from outside.
+    allocation_of(pointer).is_some_and(|(start, length)| bytes <= length - (pointer as u64 - start))
 }
 
 /// Free and total bytes of CUDA ordinal `ordinal`, as `cudaMemGetInfo` tells them. Makes the context.

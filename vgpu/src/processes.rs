@@ -2,12 +2,13 @@
 //! GPU's folder, mapped by each, one slot a process.
 //!
 //! A lock on the file orders charges, so that two processes never share the same last bytes; the
-//! kernel drops it when its holder dies. Slots of dead processes are found by process id and start
-//! time and taken over.
+//! kernel drops it when its holder dies. It is a POSIX lock, which belongs to the process: a lock of
+//! `flock` would belong to the open file, and so to a forked child as well. Slots of dead processes
+//! are found by process id and start time and taken over.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use vramfit_vgpu_schema::{Description, folder};
@@ -25,7 +26,7 @@ pub(crate) struct Use {
     pub(crate) bytes: u64,
 }
 
-const SLOTS: usize = 256;
+const SLOTS: usize = 1024;
 
 /// All-zero bytes, as a fresh file has them, are a free slot.
 #[repr(C)]
@@ -44,10 +45,13 @@ struct Table {
 struct Shared {
     table: &'static Table,
     file: File,
-    /// Orders the threads of this process; `flock` orders processes only.
+    /// Orders the threads of this process; the lock on the file orders processes only.
     threads: Mutex<()>,
-    own: OnceLock<usize>,
+    /// This process's slot, or [`NO_SLOT`]. Changed under the lock.
+    own: AtomicUsize,
 }
+
+const NO_SLOT: usize = usize::MAX;
 
 fn shared(machine: &Machine) -> Option<&'static Shared> {
     static SHARED: OnceLock<Option<Shared>> = OnceLock::new();
@@ -86,7 +90,7 @@ fn open(machine: &Machine) -> std::io::Result<Shared> {
     // SAFETY: the mapping is never undone, page-aligned, and holds only atomics, for which any bytes
     // are valid and which other processes may change at any time.
     let table = unsafe { &*address.cast::<Table>() };
-    Ok(Shared { table, file, threads: Mutex::new(()), own: OnceLock::new() })
+    Ok(Shared { table, file, threads: Mutex::new(()), own: AtomicUsize::new(NO_SLOT) })
 }
 
 /// Holds the table against other threads and other processes.
@@ -98,9 +102,9 @@ struct Lock<'a> {
 impl Shared {
     fn lock(&self) -> Lock<'_> {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the descriptor is open. An interrupted wait is tried again.
-        while unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX) } != 0
-            && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
+        // An interrupted wait is tried again.
+        while set_lock(&self.file, libc::F_WRLCK)
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::Interrupted)
         {}
         Lock { file: &self.file, _threads: threads }
     }
@@ -116,32 +120,50 @@ impl Shared {
         self.live().map(|slot| slot.bytes[device].load(Ordering::Acquire)).sum()
     }
 
-    /// This process's slot; taken on first use, under the lock.
+    /// This process's slot, if it has one.
     fn own(&self, _lock: &Lock<'_>) -> Option<&Slot> {
-        if let Some(index) = self.own.get() {
-            return Some(&self.table.slots[*index]);
+        self.table.slots.get(self.own.load(Ordering::Relaxed))
+    }
+
+    /// This process's slot, taken if it has none.
+    fn own_or_take(&self, lock: &Lock<'_>) -> Option<&Slot> {
+        if let Some(slot) = self.own(lock) {
+            return Some(slot);
         }
+        let own = std::process::id();
         let index = self.table.slots.iter().position(|slot| {
             let pid = slot.pid.load(Ordering::Acquire);
-            pid == 0 || !is_alive(pid, slot.start.load(Ordering::Acquire))
+            // One with this id is of a process that is gone, or of this one before an `exec`.
+            pid == 0 || pid == own || !is_alive(pid, slot.start.load(Ordering::Acquire))
         })?;
         let slot = &self.table.slots[index];
-        let pid = std::process::id();
         for bytes in &slot.bytes {
             bytes.store(0, Ordering::Release);
         }
-        slot.start.store(start_of(pid).unwrap_or(0), Ordering::Release);
-        slot.pid.store(pid, Ordering::Release);
-        // Nobody else sets it: the lock is held.
-        let _ = self.own.set(index);
+        slot.start.store(start_of(own).unwrap_or(0), Ordering::Release);
+        slot.pid.store(own, Ordering::Release);
+        self.own.store(index, Ordering::Relaxed);
         Some(slot)
     }
 }
 
 impl Drop for Lock<'_> {
     fn drop(&mut self) {
-        // SAFETY: the descriptor is open and locked by this process.
-        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+        // Unlocking what one has locked cannot fail.
+        let _ = set_lock(self.file, libc::F_UNLCK);
+    }
+}
+
+/// Locks or unlocks the whole file for this process, waiting for others.
+fn set_lock(file: &File, kind: i32) -> std::io::Result<()> {
+    // SAFETY: all-zero bytes are a valid `flock`: from the start of the file to its end.
+    let mut range: libc::flock = unsafe { std::mem::zeroed() };
+    range.l_type = kind as libc::c_short;
+    range.l_whence = libc::SEEK_SET as libc::c_short;
+    // SAFETY: the descriptor is open, and `range` outlives the call.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLKW, &raw const range) } {
+        -1 => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
     }
 }
 
@@ -151,16 +173,23 @@ pub(crate) fn charge(machine: &Machine, index: usize, bytes: u64, capacity: u64)
     let shared = shared(machine)?;
     let lock = shared.lock();
     let after = shared.total(index).checked_add(bytes).filter(|after| *after <= capacity)?;
-    shared.own(&lock)?.bytes[index].fetch_add(bytes, Ordering::AcqRel);
+    let Some(slot) = shared.own_or_take(&lock) else {
+        activity::internal_error(format!("more than {SLOTS} processes use the virtual GPU"));
+        return None;
+    };
+    slot.bytes[index].fetch_add(bytes, Ordering::AcqRel);
     Some(after)
 }
 
-/// Takes back `bytes` charged before.
+/// Takes back `bytes` charged before. After [`leave`] there is nothing left to take back: a library
+/// that frees while the process ends must not touch a slot that may be another's by then.
 pub(crate) fn discharge(machine: &Machine, index: usize, bytes: u64) {
     if let Some(shared) = shared(machine) {
         let lock = shared.lock();
         if let Some(slot) = shared.own(&lock) {
-            slot.bytes[index].fetch_sub(bytes, Ordering::AcqRel);
+            // What was charged before `leave` is in no slot any more.
+            let less = slot.bytes[index].load(Ordering::Acquire).saturating_sub(bytes);
+            slot.bytes[index].store(less, Ordering::Release);
         }
     }
 }
@@ -187,9 +216,10 @@ pub(crate) fn list() -> Vec<Use> {
 /// Gives up this process's slot.
 pub(crate) fn leave() {
     let Some(shared) = device::machine().and_then(shared) else { return };
-    if let Some(index) = shared.own.get() {
-        let _lock = shared.lock();
-        shared.table.slots[*index].pid.store(0, Ordering::Release);
+    let lock = shared.lock();
+    if let Some(slot) = shared.own(&lock) {
+        slot.pid.store(0, Ordering::Release);
+        shared.own.store(NO_SLOT, Ordering::Relaxed);
     }
 }
 

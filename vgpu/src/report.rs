@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use vramfit_vgpu_schema::{KernelCount, ProcessPeak, Report, SCHEMA, folder};
 
@@ -65,12 +64,9 @@ fn collect(machine: &Machine) -> Option<Report> {
     {
         return None;
     }
-    let mut kernels: Vec<KernelCount> = kernel::launched()
+    let mut kernels: Vec<KernelCount> = kernel::launches()
         .into_iter()
-        .map(|kernel| KernelCount {
-            name: kernel.name.clone(),
-            launches: kernel.launches.load(Ordering::Relaxed),
-        })
+        .map(|(name, launches)| KernelCount { name: name.to_owned(), launches })
         .collect();
     kernels.sort_by(|a, b| (b.launches, &a.name).cmp(&(a.launches, &b.name)));
     kernels.truncate(MOST_LISTED);

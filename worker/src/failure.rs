@@ -4,20 +4,21 @@ use std::any::Any;
 
 use vramfit::measurement::Outcome;
 
-/// Fragments of the messages in which PyTorch, CUDA, cuBLAS, cuDNN and the CPU allocator say that
-/// there is no memory. The first is the caching allocator's own.
-const OUT_OF_MEMORY: [&str; 7] = [
+/// Fragments of the messages in which PyTorch, CUDA, cuBLAS and cuDNN say that there is no device
+/// memory. The first is the caching allocator's own. A cuDNN that finds no engine is none of them:
+/// where it found none for lack of memory, the allocator has counted that. Nor is the CPU's allocator,
+/// whose memory says nothing about the device's.
+const OUT_OF_MEMORY: [&str; 5] = [
     "CUDA out of memory",
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
-    "CUDNN_STATUS_NOT_SUPPORTED. This error may appear if you passed in a non-contiguous input",
-    "DefaultCPUAllocator: can't allocate memory",
 ];
 
-/// What libtorch puts between a message and the stack it was raised on.
-const STACK: &str = "\nException raised from ";
+/// What libtorch puts after a message: advice for debugging, and the stack it was raised on.
+const APPENDIX: [&str; 3] =
+    ["\nException raised from ", "\nSearch for `cuda", "\nCUDA kernel errors might be "];
 
 /// The words of a panic, without Rust's and libtorch's wrapping.
 pub(crate) fn text_of_panic(panic: &(dyn Any + Send)) -> String {
@@ -30,13 +31,13 @@ pub(crate) fn text_of_panic(panic: &(dyn Any + Send)) -> String {
     let inner = text
         .strip_prefix("called `Result::unwrap()` on an `Err` value: Torch(\"")
         .and_then(|rest| rest.strip_suffix("\")"));
-    without_stack(&inner.map_or_else(|| text.to_owned(), unescape))
+    without_appendix(&inner.map_or_else(|| text.to_owned(), unescape))
 }
 
-/// An error of libtorch without the C++ stack.
-pub(crate) fn without_stack(text: &str) -> String {
-    let text = text.find(STACK).map_or(text, |at| &text[..at]);
-    text.trim_end().to_owned()
+/// An error of libtorch without what it appends.
+pub(crate) fn without_appendix(text: &str) -> String {
+    let end = APPENDIX.iter().filter_map(|start| text.find(start)).min().unwrap_or(text.len());
+    text[..end].trim_end().to_owned()
 }
 
 /// What a failure means for a point. `ooms` tells how often the allocator found no memory while it
@@ -105,6 +106,8 @@ mod tests {
         assert!(oom("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", 0));
         assert!(oom("GET was unable to find an engine to execute this computation", 1));
         assert!(!oom("GET was unable to find an engine to execute this computation", 0));
+        assert!(!oom("cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may appear if", 0));
+        assert!(!oom("[enforce fail] DefaultCPUAllocator: can't allocate memory", 0));
         assert!(!oom("CUDA error: an illegal memory access was encountered", 0));
     }
 

@@ -28,7 +28,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // Failures of libtorch travel as panics and become replies; their words belong nowhere else.
     std::panic::set_hook(Box::new(|_| {}));
-    match shim::process::claim_stdout() {
+    let replies = shim::process::end_with_parent().and_then(|()| shim::process::claim_stdout());
+    match replies {
         Ok(replies) => serve::serve(std::io::stdin().lock(), replies),
         Err(_) => serve::FAILED.into(),
     }

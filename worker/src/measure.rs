@@ -35,7 +35,7 @@ pub(crate) fn measure(workload: &Workload, point: &Point, steps: u32, device: De
             let outcome = Outcome::failed(text);
             return Measured { outcome, usable: true, _held: held };
         }
-        Ok(Err(Failure::Torch(error))) => failure::without_stack(&words(&error)),
+        Ok(Err(Failure::Torch(error))) => failure::without_appendix(&words(&error)),
         Err(panic) => failure::text_of_panic(panic.as_ref()),
     };
     let after = statistics(device).unwrap_or(before);

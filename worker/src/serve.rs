@@ -39,17 +39,23 @@ pub(crate) fn serve(requests: impl BufRead, mut replies: impl Write) -> ExitCode
             Ok(request) => request,
             Err(error) => return refuse(&mut replies, format!("not a request: {error}")),
         };
-        let (id, workload, point, steps) = match request {
-            Request::Measure { id, workload, point, steps } => (id, workload, point, steps),
+        match request {
+            Request::Quit => break,
             Request::Build { .. } => {
                 return refuse(&mut replies, "this worker has no function to call".to_owned());
             }
-            Request::Quit => break,
-        };
+            Request::Release | Request::Measure { .. } => {}
+        }
         drop(held.take());
         if let Err(message) = release(device) {
             return refuse(&mut replies, message);
         }
+        let Request::Measure { id, workload, point, steps } = request else {
+            if say(&mut replies, &Reply::Released).is_err() {
+                return FAILED.into();
+            }
+            continue;
+        };
         let measured = measure(&workload, &point, steps, device);
         let reserved = if device.is_cuda() && measured.usable {
             device::allocator()
@@ -75,7 +81,7 @@ fn open() -> Result<(Device, Hello), String> {
     let loaded = process::load_libtorch_cuda();
     process::skip_destructors();
     checkpoint::install().map_err(|error| error.to_string())?;
-    let hello = |cuda: String, cudnn: String, device: String| Hello {
+    let hello = |cuda: String, cudnn: String, device: String, memory| Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -83,10 +89,11 @@ fn open() -> Result<(Device, Hello), String> {
         cuda,
         cudnn,
         device,
+        memory,
     };
     if env::var_os(DEVICE_VARIABLE).is_some_and(|value| value == "cpu") {
         let none = || "none".to_owned();
-        return Ok((Device::Cpu, hello(none(), none(), "CPU".to_owned())));
+        return Ok((Device::Cpu, hello(none(), none(), "CPU".to_owned(), None)));
     }
     loaded.map_err(|reason| format!("PyTorch's CUDA half cannot be loaded: {reason}"))?;
     if !tch::Cuda::is_available() {
@@ -106,13 +113,12 @@ fn open() -> Result<(Device, Hello), String> {
             return Err(format!("the GPU cannot be opened: {reason}"));
         }
     }
-    let text = |result: Result<String, tch::TchError>| {
-        result.map_err(|error| failure::without_stack(&error.to_string()))
-    };
+    let text = |error: tch::TchError| failure::without_appendix(&error.to_string());
     let hello = hello(
-        text(device::cuda_version())?,
-        text(device::cudnn_version())?,
-        text(device::device_name())?,
+        device::cuda_version().map_err(text)?,
+        device::cudnn_version().map_err(text)?,
+        device::device_name().map_err(text)?,
+        Some(device::memory().map_err(text)?),
     );
     Ok((device, hello))
 }
@@ -125,7 +131,7 @@ fn release(device: Device) -> Result<(), String> {
     let left = device::clear_cublas_workspaces()
         .and_then(|()| device::empty_cache())
         .and_then(|()| device::allocator())
-        .map_err(|error| failure::without_stack(&error.to_string()))?;
+        .map_err(|error| failure::without_appendix(&error.to_string()))?;
     if left.reserved == 0 {
         Ok(())
     } else {

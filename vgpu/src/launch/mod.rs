@@ -5,16 +5,20 @@ pub(crate) mod fill;
 use std::ffi::c_void;
 
 use crate::kernel::{self, Kernel};
+use crate::runtime::status::{INVALID_DEVICE_FUNCTION, NO_DEVICE, NO_KERNEL_IMAGE, Status};
 use crate::{activity, device};
 
 /// A kernel's arguments as the runtime gets them: one pointer an argument.
 pub(crate) type Arguments = *const *const c_void;
 
-/// Launches the kernel behind host stub `stub`; false if no such kernel is registered.
-pub(crate) fn launch(stub: *const c_void, arguments: Arguments) -> bool {
-    let Some(kernel) = kernel::find(stub) else { return false };
+/// Launches the kernel behind host stub `stub` on the calling thread's device.
+pub(crate) fn launch(stub: *const c_void, arguments: Arguments) -> Result<(), Status> {
+    let kernel = kernel::find(stub).ok_or(INVALID_DEVICE_FUNCTION)?;
+    let ordinal = device::current();
+    let device = device::machine().and_then(|machine| machine.device(ordinal)).ok_or(NO_DEVICE)?;
+    kernel.code(ordinal, device).ok_or(NO_KERNEL_IMAGE)?;
     launch_kernel(kernel, arguments);
-    true
+    Ok(())
 }
 
 /// Launches `kernel`.

@@ -6,63 +6,11 @@ use std::ffi::{c_char, c_void};
 use super::{handle_of, initialized, status, with_device, write_text};
 use crate::entry::{In, Out, entry_points};
 
-/// `nvmlPciInfo_t`.
-#[repr(C)]
-struct PciInfo {
-    legacy_address: [u8; 16],
-    domain: u32,
-    bus: u32,
-    device: u32,
-    device_id: u32,
-    subsystem_id: u32,
-    address: [u8; 32],
-}
-
-const _: () = assert!(size_of::<PciInfo>() == 68);
-
 /// `nvmlUtilization_t`, in percent.
 #[repr(C)]
 struct Utilization {
     gpu: u32,
     memory: u32,
-}
-
-/// Each device sits alone on a bus of its own in domain 0, the first on bus 1.
-fn bus(index: usize) -> usize {
-    index + 1
-}
-
-fn text_bytes<const N: usize>(text: &str) -> [u8; N] {
-    let mut bytes = [0; N];
-    let length = text.len().min(N - 1);
-    bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
-    bytes
-}
-
-fn pci_info(index: usize, device_id: u32) -> PciInfo {
-    let bus = bus(index);
-    PciInfo {
-        legacy_address: text_bytes(&format!("0000:{bus:02X}:00.0")),
-        domain: 0,
-        bus: bus as u32,
-        device: 0,
-        device_id,
-        subsystem_id: 0,
-        address: text_bytes(&format!("00000000:{bus:02X}:00.0")),
-    }
-}
-
-/// Index of the device at PCI address `text`, `domain:bus:device.function` or `bus:device.function`,
-/// all in hexadecimal.
-fn index_at(text: &str, devices: usize) -> Option<usize> {
-    let mut fields = text.rsplit(':');
-    let slot = fields.next()?;
-    let slot = slot.split_once('.').map_or(slot, |(device, _)| device);
-    let number = |field: &str| usize::from_str_radix(field, 16).ok();
-    let bus_number = number(fields.next()?)?;
-    let domain = fields.next().map_or(Some(0), number)?;
-    let found = (0..devices).find(|index| bus(*index) == bus_number)?;
-    (number(slot)? == 0 && domain == 0 && fields.next().is_none()).then_some(found)
 }
 
 /// `nvmlDeviceArchitecture_t` of a compute capability.
@@ -148,23 +96,6 @@ fn by_index(index: u32, handle: Out<*mut c_void>) -> i32 {
     })
 }
 
-fn by_pci_address(address: In<c_char>, handle: Out<*mut c_void>) -> i32 {
-    initialized(|description| match index_at(address.text(), description.devices.len()) {
-        Some(index) => {
-            handle.set(handle_of(index));
-            status::SUCCESS
-        }
-        None => status::NOT_FOUND,
-    })
-}
-
-fn pci(handle: *mut c_void, info: Out<PciInfo>) -> i32 {
-    with_device(handle, |index, device| {
-        info.set(pci_info(index, device.pci_device_id));
-        status::SUCCESS
-    })
-}
-
 entry_points! { on_panic = status::UNKNOWN;
     fn nvmlDeviceGetCount(devices: Out<u32>) -> i32 {
         count(devices)
@@ -195,14 +126,6 @@ entry_points! { on_panic = status::UNKNOWN;
         })
     }
 
-    fn nvmlDeviceGetHandleByPciBusId(address: In<c_char>, handle: Out<*mut c_void>) -> i32 {
-        by_pci_address(address, handle)
-    }
-
-    fn nvmlDeviceGetHandleByPciBusId_v2(address: In<c_char>, handle: Out<*mut c_void>) -> i32 {
-        by_pci_address(address, handle)
-    }
-
     fn nvmlDeviceGetIndex(handle: *mut c_void, index: Out<u32>) -> i32 {
         with_device(handle, |own, _| {
             index.set(own as u32);
@@ -223,18 +146,6 @@ entry_points! { on_panic = status::UNKNOWN;
 
     fn nvmlDeviceGetUUID(handle: *mut c_void, buffer: Out<u8>, capacity: u32) -> i32 {
         with_device(handle, |_, device| write_text(buffer, capacity, &device.uuid))
-    }
-
-    fn nvmlDeviceGetPciInfo(handle: *mut c_void, info: Out<PciInfo>) -> i32 {
-        pci(handle, info)
-    }
-
-    fn nvmlDeviceGetPciInfo_v2(handle: *mut c_void, info: Out<PciInfo>) -> i32 {
-        pci(handle, info)
-    }
-
-    fn nvmlDeviceGetPciInfo_v3(handle: *mut c_void, info: Out<PciInfo>) -> i32 {
-        pci(handle, info)
     }
 
     fn nvmlDeviceGetCudaComputeCapability(handle: *mut c_void, major: Out<i32>, minor: Out<i32>) -> i32 {
@@ -311,16 +222,6 @@ entry_points! { on_panic = status::UNKNOWN;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_device_is_found_at_its_pci_address_in_every_usual_spelling() {
-        for text in ["00000000:02:00.0", "0000:02:00.0", "02:00.0", "0000:02:00"] {
-            assert_eq!(index_at(text, 2), Some(1), "{text}");
-        }
-        for text in ["", "02", "0000:03:00.0", "0001:02:00.0", "0000:02:01.0", "x:02:00.0"] {
-            assert_eq!(index_at(text, 2), None, "{text}");
-        }
-    }
 
     #[test]
     fn architectures_follow_the_compute_capability() {

@@ -3,6 +3,7 @@
 
 mod device;
 mod memory;
+mod pci;
 mod system;
 mod topology;
 

@@ -17,6 +17,7 @@ pub(crate) fn ready() -> Result<&'static Machine, Status> {
         return Err(INITIALIZATION_ERROR);
     }
     let machine = device::machine().ok_or(NO_DEVICE)?;
+    device::watch_forks();
     if machine.visible().is_empty() { Err(NO_DEVICE) } else { Ok(machine) }
 }
 
@@ -86,7 +87,7 @@ pub(crate) fn attribute(ordinal: usize, device: &Device, attribute: c_int) -> c_
                 1
             }
         } // memory synchronisation domains
-        139 => (device.pci_device_id >> 16) as c_int,
+        139 => device.pci_device_id as c_int, // device and vendor, as NVML has it
         _ => 0,
     }
 }
@@ -168,10 +169,10 @@ entry_points! {
         status(ready().and_then(|_| Ok(device::make_context(device::current())?)))
     }
 
-    /// CUDA version that the driver supports.
+    /// CUDA version that the driver supports, 0 without a driver; asking starts nothing.
     fn cudaDriverGetVersion(version: Out<c_int>) -> Status {
-        version.set(0);
-        status(ready().map(|machine| version.set(machine.description.cuda_version)))
+        version.set(device::machine().map_or(0, |machine| machine.description.cuda_version));
+        status(Ok(()))
     }
 
     /// CUDA version of the runtime: that of the wheel this library stands in for.

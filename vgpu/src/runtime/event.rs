@@ -39,7 +39,8 @@ fn elapsed(start: &Event, end: &Event) -> Result<f32, Status> {
     if start == 0 || end == 0 {
         return Err(INVALID_RESOURCE_HANDLE);
     }
-    Ok((end as f32 - start as f32) * MILLISECONDS_PER_LAUNCH)
+    // Subtracted as integers: after some million launches a float no longer counts single ones.
+    Ok((end as i64 - start as i64) as f32 * MILLISECONDS_PER_LAUNCH)
 }
 
 fn create(handle: Out<*mut c_void>) -> Status {
@@ -104,5 +105,19 @@ entry_points! {
             milliseconds.set(elapsed(&start, &*event(end)?)?);
             Ok(())
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_takes_the_same_time_however_many_came_before() {
+        let event = |launches| Event(AtomicU64::new(launches));
+        assert_eq!(elapsed(&event(1), &event(3)).ok(), Some(0.2));
+        let late = 1 << 40;
+        assert_eq!(elapsed(&event(late), &event(late + 1)).ok(), Some(0.1));
+        assert_eq!(elapsed(&event(0), &event(1)), Err(INVALID_RESOURCE_HANDLE));
     }
 }

@@ -4,10 +4,12 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use vramfit_vgpu_schema::Device;
 
-use super::device::{SHARED_PER_BLOCK, checked, ready, reserved_shared};
-use super::status::{INVALID_DEVICE_FUNCTION, INVALID_VALUE, Status, UNKNOWN, status};
+use super::device::{MAX_BLOCK, SHARED_PER_BLOCK, checked, ready, reserved_shared};
+use super::status::{
+    INVALID_DEVICE_FUNCTION, INVALID_VALUE, NO_KERNEL_IMAGE, Status, UNKNOWN, status,
+};
 use crate::entry::{Out, entry_points};
-use crate::{device, fat_binary, kernel};
+use crate::{device, kernel};
 
 /// The part of `cudaFuncAttributes` that CUDA 12 and 13 share.
 #[repr(C)]
@@ -33,18 +35,18 @@ struct FunctionAttributes {
 const TYPICAL_REGISTERS: c_int = 32;
 
 fn attributes(stub: *const c_void) -> Result<FunctionAttributes, Status> {
-    let device = ready()?.device(device::current()).ok_or(INVALID_VALUE)?;
+    let ordinal = device::current();
+    let device = ready()?.device(ordinal).ok_or(INVALID_VALUE)?;
     let kernel = kernel::find(stub).ok_or(INVALID_DEVICE_FUNCTION)?;
-    let version = fat_binary::architecture_for(kernel.binary, device.compute_capability)
-        .ok_or(INVALID_DEVICE_FUNCTION)?;
+    let code = kernel.code(ordinal, device).ok_or(NO_KERNEL_IMAGE)?;
     Ok(FunctionAttributes {
         shared_size_bytes: 0,
         const_size_bytes: 0,
         local_size_bytes: 0,
         max_threads_per_block: 1024,
         num_regs: TYPICAL_REGISTERS,
-        ptx_version: version,
-        binary_version: version,
+        ptx_version: code.ptx,
+        binary_version: code.binary,
         cache_mode_ca: 0,
         max_dynamic_shared_size_bytes: SHARED_PER_BLOCK,
         preferred_shmem_carveout: -1,
@@ -57,7 +59,8 @@ fn attributes(stub: *const c_void) -> Result<FunctionAttributes, Status> {
 /// Blocks of `threads` threads and `shared_bytes` of dynamic shared memory that one multiprocessor
 /// holds at once, by threads, blocks and shared memory; registers are not known.
 pub(crate) fn resident_blocks(device: &Device, threads: c_int, shared_bytes: usize) -> c_int {
-    if threads < 1 {
+    let most_shared = device.shared_memory_per_block_optin.unsigned_abs() as usize;
+    if !(1..=MAX_BLOCK[0]).contains(&threads) || shared_bytes > most_shared {
         return 0;
     }
     let warps = threads.div_euclid(32) + c_int::from(threads % 32 != 0);

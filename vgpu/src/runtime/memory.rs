@@ -71,7 +71,7 @@ pub(crate) fn free_host(pointer: *mut c_void) -> Result<(), Status> {
 /// Pins a range that the program allocated itself.
 fn register_host(pointer: *mut c_void, bytes: usize) -> Result<(), Status> {
     ready()?;
-    if pointer.is_null() || bytes == 0 {
+    if pointer.is_null() || bytes == 0 || (pointer as usize).checked_add(bytes).is_none() {
         return Err(INVALID_VALUE);
     }
     let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,6 +133,9 @@ entry_points! {
 
     /// Allocates device memory.
     fn cudaMalloc(pointer: Out<*mut c_void>, bytes: usize) -> Status {
+        if pointer.is_null() {
+            return status(Err(INVALID_VALUE));
+        }
         pointer.set(std::ptr::null_mut());
         status(ready().and_then(|_| {
             pointer.set(memory::allocate(bytes as u64)?);

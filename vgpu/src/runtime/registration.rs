@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use super::status::{INVALID_DEVICE_FUNCTION, SUCCESS, Status, UNKNOWN, status};
+use super::status::{SUCCESS, Status, UNKNOWN, status};
 use super::{Dim3, symbol};
 use crate::entry::{In, Out, entry_points};
 use crate::launch::{self, Arguments};
@@ -25,8 +25,7 @@ thread_local! {
 }
 
 fn launch(stub: *const c_void, arguments: Arguments) -> Status {
-    let known = launch::launch(stub, arguments);
-    status(if known { Ok(()) } else { Err(INVALID_DEVICE_FUNCTION) })
+    status(launch::launch(stub, arguments))
 }
 
 /// `cudaLaunchConfig_t`.

@@ -16,6 +16,7 @@ pub(crate) const INITIALIZATION_ERROR: Status = 3;
 pub(crate) const INVALID_DEVICE_FUNCTION: Status = 98;
 pub(crate) const NO_DEVICE: Status = 100;
 pub(crate) const INVALID_DEVICE: Status = 101;
+pub(crate) const NO_KERNEL_IMAGE: Status = 209;
 pub(crate) const INVALID_RESOURCE_HANDLE: Status = 400;
 pub(crate) const SYMBOL_NOT_FOUND: Status = 500;
 pub(crate) const NOT_READY: Status = 600;
@@ -23,7 +24,7 @@ pub(crate) const NOT_SUPPORTED: Status = 801;
 pub(crate) const UNKNOWN: Status = 999;
 
 /// Code, the runtime's name, the driver's name, meaning (driver_types.h, cuda.h).
-const STATUSES: [(Status, &CStr, &CStr, &CStr); 12] = [
+const STATUSES: [(Status, &CStr, &CStr, &CStr); 13] = [
     (SUCCESS, c"cudaSuccess", c"CUDA_SUCCESS", c"no error"),
     (INVALID_VALUE, c"cudaErrorInvalidValue", c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
     (
@@ -55,6 +56,12 @@ const STATUSES: [(Status, &CStr, &CStr, &CStr); 12] = [
         c"cudaErrorInvalidDevice",
         c"CUDA_ERROR_INVALID_DEVICE",
         c"invalid device ordinal",
+    ),
+    (
+        NO_KERNEL_IMAGE,
+        c"cudaErrorNoKernelImageForDevice",
+        c"CUDA_ERROR_NO_BINARY_FOR_GPU",
+        c"no kernel image is available for execution on the device",
     ),
     (
         INVALID_RESOURCE_HANDLE,

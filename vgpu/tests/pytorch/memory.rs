@@ -101,3 +101,14 @@ fn a_killed_process_gives_its_memory_back() {
     let (output, _) = machine.run("memory", &[]);
     assert_eq!(lines(&output)[1]["free"], (3762 - 98) * MIB);
 }
+
+#[test]
+fn a_forked_process_can_use_cuda_unless_its_parent_did() {
+    let (output, _) = Machine::new(vec![laptop()]).run("fork", &[]);
+    let answer: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(answer["count"], 1, "{answer}");
+    assert_eq!(answer["after_nvml"], 20 * MIB, "{answer}");
+    assert_eq!(answer["after_cuda"], 3, "cudaErrorInitializationError");
+    assert_ne!(answer["freed"], 0, "what a fork inherits is its parent's");
+    assert_eq!(answer["lost"], 0, "{answer}");
+}

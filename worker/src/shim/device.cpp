@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <tuple>
 
 namespace vramfit {
 
@@ -67,6 +68,11 @@ int vf_allocator(int8_t device, VfAllocator* out) {
         stats.num_ooms,
     };
   });
+}
+
+// What cudaMemGetInfo says.
+int vf_memory(int8_t device, uint64_t* free, uint64_t* total) {
+  return guarded([&] { std::tie(*free, *total) = allocator().getMemoryInfo(device); });
 }
 
 int vf_reset_peaks(int8_t device) {

@@ -3,6 +3,8 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use tch::TchError;
+use vramfit::probe::protocol::DeviceMemory;
+use vramfit::units::Bytes;
 
 use super::check;
 
@@ -27,6 +29,7 @@ pub(crate) struct Allocator {
 // SAFETY: the signatures are those of shim/device.cpp.
 unsafe extern "C" {
     fn vf_allocator(device: i8, out: *mut Allocator) -> c_int;
+    fn vf_memory(device: i8, free: *mut u64, total: *mut u64) -> c_int;
     fn vf_reset_peaks(device: i8) -> c_int;
     fn vf_empty_cache() -> c_int;
     fn vf_clear_cublas_workspaces() -> c_int;
@@ -43,6 +46,14 @@ pub(crate) fn allocator() -> Result<Allocator, TchError> {
     // SAFETY: `statistics` outlives the call.
     check(unsafe { vf_allocator(0, &raw mut statistics) })?;
     Ok(statistics)
+}
+
+/// What `cudaMemGetInfo` says of device 0.
+pub(crate) fn memory() -> Result<DeviceMemory, TchError> {
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: both numbers outlive the call.
+    check(unsafe { vf_memory(0, &raw mut free, &raw mut total) })?;
+    Ok(DeviceMemory { free: Bytes(free), total: Bytes(total) })
 }
 
 /// Sets the peaks of device 0 to what is in use now.

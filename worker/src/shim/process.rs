@@ -5,6 +5,20 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
+/// Lets the kernel end this process together with the thread that started it, however that ends: a
+/// step that hangs would never notice that standard input has. A parent that is gone already needs
+/// no signal, since then the first read finds that end.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn end_with_parent() -> io::Result<()> {
+    // SAFETY: this option reads one number and touches no memory.
+    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Takes standard output for the replies alone: whatever else writes to it from now on, libtorch
 /// and CUDA among it, goes to standard error.
 ///

@@ -30,6 +30,7 @@ impl From<ExitStatus> for std::process::ExitCode {
 #[derive(Debug)]
 pub struct Error {
     kind: Box<ErrorKind>,
+    details: Vec<String>,
     hints: Vec<String>,
 }
 
@@ -208,6 +209,26 @@ pub enum ErrorKind {
         /// Its own words.
         message: String,
     },
+    /// A user's function that cannot be measured.
+    #[error("{message}")]
+    Unusable {
+        /// The worker's words.
+        message: String,
+        /// What was asked for is not there, rather than broken.
+        bad_input: bool,
+    },
+    /// A worker that ended or hung while the user's code ran.
+    #[error("{reason}")]
+    UsersCode {
+        /// What became of the worker, and what the code was at.
+        reason: String,
+    },
+    /// No Python to run the user's function.
+    #[error("no Python at `{}`", path.display())]
+    PythonMissing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
     /// A worker of another protocol.
     #[error("the worker speaks protocol {found}; this vramfit speaks {expected}")]
     WorkerProtocol {
@@ -327,7 +348,7 @@ impl Error {
     /// A failure with the hints that follow from its kind alone.
     pub fn new(kind: ErrorKind) -> Self {
         let hints = hints(&kind);
-        Self { kind: Box::new(kind), hints }
+        Self { kind: Box::new(kind), details: Vec::new(), hints }
     }
 
     /// Adds a hint: what to do, in one line.
@@ -337,14 +358,31 @@ impl Error {
         self
     }
 
+    /// Adds what belongs to the failure and does not go into one line, such as a traceback.
+    #[must_use]
+    pub fn detail(mut self, detail: Option<impl Into<String>>) -> Self {
+        self.details.extend(detail.map(Into::into));
+        self
+    }
+
     /// What went wrong.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
     }
 
+    /// What belongs to it and does not go into one line.
+    pub fn details(&self) -> &[String] {
+        &self.details
+    }
+
     /// What to do.
     pub fn hints(&self) -> &[String] {
         &self.hints
+    }
+
+    /// Whether the code that the user gave is what failed.
+    pub fn is_of_users_code(&self) -> bool {
+        matches!(*self.kind, ErrorKind::Unusable { .. } | ErrorKind::UsersCode { .. })
     }
 
     /// How the program ends on this failure.
@@ -365,6 +403,7 @@ impl Error {
             | ErrorKind::PlanWithoutChoice { .. }
             | ErrorKind::TemporaryFolder { .. }
             | ErrorKind::NoWorkingDirectory => ExitStatus::BadInput,
+            ErrorKind::Unusable { bad_input: true, .. } => ExitStatus::BadInput,
             // The flags leave something; what others hold now is an answer about the GPU.
             ErrorKind::NoBudget { usable, reserve, margin, .. } if reserve + margin < usable => {
                 ExitStatus::DoesNotFit
@@ -380,6 +419,9 @@ impl Error {
             | ErrorKind::WorkerStart { .. }
             | ErrorKind::WorkerVersion { .. }
             | ErrorKind::NoThread { .. }
+            | ErrorKind::Unusable { bad_input: false, .. }
+            | ErrorKind::UsersCode { .. }
+            | ErrorKind::PythonMissing { .. }
             | ErrorKind::NothingMeasured { .. }
             | ErrorKind::Interrupted
             | ErrorKind::NoRealGpu
@@ -412,6 +454,18 @@ pub fn one_line(text: &str) -> String {
         other => other,
     };
     text.trim().chars().map(harmless).collect()
+}
+
+/// As [`one_line`], of a text that has lines of its own, such as a traceback.
+pub fn harmless_lines(text: &str) -> String {
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| {
+            let indent = line.len() - line.trim_start_matches(' ').len();
+            format!("{}{}", &line[..indent], one_line(line))
+        })
+        .collect();
+    lines.join("\n")
 }
 
 /// Whether another path would have done, rather than another machine.
@@ -475,6 +529,12 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         }
         ErrorKind::WorkerProtocol { .. } | ErrorKind::WorkerVersion { .. } => {
             "`make` builds both from the same sources; a `VRAMFIT_WORKER` may be stale".to_owned()
+        }
+        ErrorKind::PythonMissing { .. } => {
+            "name one that has PyTorch by `VRAMFIT_PYTHON`".to_owned()
+        }
+        ErrorKind::UsersCode { reason } if reason.contains(" importing ") => {
+            "put what is not for import under `if __name__ == \"__main__\":`".to_owned()
         }
         ErrorKind::NoBudget { .. } => {
             "a smaller `--reserve` or `--margin`, or fewer programs on the GPU".to_owned()

@@ -116,6 +116,9 @@ pub enum Outcome {
     Failed {
         /// What went wrong, in one line.
         message: String,
+        /// Where in the user's own code, as Python prints it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        traceback: Option<String>,
     },
 }
 
@@ -145,6 +148,21 @@ pub struct Measurement {
     pub probe_seconds: f64,
 }
 
+impl Outcome {
+    /// A failure that is no fault of the user's code.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), traceback: None }
+    }
+
+    /// Where in the user's own code a point failed, if it did there.
+    pub fn traceback(&self) -> Option<&str> {
+        match self {
+            Self::Failed { traceback, .. } => traceback.as_deref(),
+            Self::Ran(_) | Self::OutOfMemory { .. } => None,
+        }
+    }
+}
+
 impl Measurement {
     /// Whether the point fits a budget.
     pub fn verdict(&self, budget: Bytes) -> Verdict {
@@ -164,6 +182,22 @@ impl Measurement {
             Outcome::OutOfMemory { .. } | Outcome::Failed { .. } => None,
         }
     }
+}
+
+/// What a user's function returned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Built {
+    /// Class of the model.
+    pub model: String,
+    /// Number of elements of all its parameters.
+    pub parameters: u64,
+    /// An optimizer comes with it.
+    pub own_optimizer: bool,
+    /// It has batch norm.
+    pub batch_norm: bool,
+    /// Its activations can be checkpointed.
+    pub checkpointing: bool,
 }
 
 /// Where numbers come from.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::values;
+use super::values::{self, FunctionName};
 use crate::units::{Bytes, Share};
 use crate::workload::{Checkpointing, Optimizer, Precision};
 
@@ -42,6 +42,7 @@ Examples:
   vramfit plan --target-batch 64
   vramfit plan --target-batch 64 --model resnet50 --gpu rtx-3050-laptop-4gb
   vramfit plan --target-batch 64 --model gpt2-small --seq 512 --precision bf16,fp16 --json
+  vramfit plan --target-batch 64 --workload train.py:workload
   vramfit plan --target-batch 256 --world-size 2 --vram 8GiB --reserve 600MiB --output plan.json";
 
 /// Find the settings that reach a target batch within the GPU's memory
@@ -136,7 +137,7 @@ pub(super) struct CheckArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = ["micro_batch", "accumulation", "precision", "checkpoint", "model",
-            "optimizer", "seq"],
+            "workload", "optimizer", "seq"],
         help_heading = "Setting"
     )]
     pub(super) plan: Option<PathBuf>,
@@ -262,9 +263,18 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_name = "NAME", default_value = "gpt2-small")]
     pub(super) model: String,
 
-    /// Optimizer: sgd, sgd-momentum, adam or adamw
-    #[arg(long, value_name = "NAME", default_value = "adamw", value_parser = values::optimizer)]
-    pub(super) optimizer: Optimizer,
+    /// Your own model instead: a Python function that returns it; docs/workload.md tells how
+    #[arg(
+        long,
+        value_name = "FILE:FUNCTION",
+        conflicts_with = "model",
+        value_parser = values::function
+    )]
+    pub(super) workload: Option<FunctionName>,
+
+    /// Optimizer: sgd, sgd-momentum, adam or adamw [default: the workload's own, or adamw]
+    #[arg(long, value_name = "NAME", value_parser = values::optimizer)]
+    pub(super) optimizer: Option<Optimizer>,
 
     /// Tokens in one sample [default: the most the model takes, up to 1024]
     #[arg(long, value_name = "N", value_parser = values::count)]
@@ -304,6 +314,10 @@ pub(super) struct MeasuringArgs {
     /// Seconds that one point may take [default: 120 on a virtual GPU, 600 on a real one]
     #[arg(long, value_name = "SECONDS", value_parser = values::count)]
     pub(super) timeout: Option<u32>,
+
+    /// Show what the worker, and your own code in it, prints
+    #[arg(long)]
+    pub(super) verbose: bool,
 }
 
 /// What the recommended setting is best at.

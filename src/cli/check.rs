@@ -55,18 +55,19 @@ pub(super) fn run(
         catalog,
         gpu,
         setup: *setup,
-        launch: launch(&args.measuring),
+        launch: launch(&workload.subject, &args.measuring)?,
         workload: workload.clone(),
         goal: *goal,
         settings: vec![*setting],
         objective: Objective::default(),
+        quiet: true,
     };
     let point = Point::to_probe(*setting, *micro_batch, goal);
     let record = record(&args.measuring)?;
     let measurement = measure(&planner, point, record.clone()).map_err(allocator::hinted)?;
-    if let Outcome::Failed { message } = &measurement.outcome {
-        let error = ErrorKind::NothingMeasured { reason: message.clone() };
-        return Err(allocator::hinted(error.into()));
+    if let Outcome::Failed { message, traceback } = &measurement.outcome {
+        let error = Error::new(ErrorKind::NothingMeasured { reason: message.clone() });
+        return Err(allocator::hinted(error.detail(traceback.clone())));
     }
     let budget = gpu.budget();
     let fits = measurement.verdict(budget.budget) == Verdict::Fits;
@@ -114,6 +115,7 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
     let Some(choice) = &plan.recommendation else {
         return Err(ErrorKind::PlanWithoutChoice { path: path.clone() }.into());
     };
+    inputs::still_there(&plan.workload)?;
     let device = device_of_plan(&args.device, &plan);
     let setup = choose_gpu::setup(&device);
     let chosen = choose_gpu::choose(&device, catalog, output)?;
@@ -196,9 +198,10 @@ fn find_what_would_fit(
 
 fn text(question: &Question, answer: &Answer<'_>) -> String {
     let Question { workload, setting, micro_batch, goal, .. } = question;
+    let name = workload.subject.name();
     let what = match workload.sequence {
-        Some(tokens) => format!("{} at {tokens} tokens", workload.model.name),
-        None => workload.model.name.clone(),
+        Some(tokens) => format!("{name} at {tokens} tokens"),
+        None => name,
     };
     let steps = match goal.split(*micro_batch) {
         (1, None) => String::new(),

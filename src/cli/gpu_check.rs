@@ -33,7 +33,7 @@ pub(super) fn run(
     };
     let groups = comparison::groups(level)?;
     let launch =
-        Launch::new(Some(Duration::from_secs(u64::from(args.timeout))), Interrupt::install());
+        Launch::built_in(Some(Duration::from_secs(u64::from(args.timeout))), Interrupt::install());
     let (card, twin, document) = lay_out(card, catalog, level, &groups)?;
     let document = take_up(document, args)?;
     if document.rehearsal {
@@ -190,7 +190,7 @@ fn compare(
         // Worth a line in the document: what the card cannot do is a finding too.
         Err(error) => Measurement {
             point,
-            outcome: Outcome::Failed { message: error.to_string() },
+            outcome: Outcome::failed(error.to_string()),
             evidence: Evidence {
                 kind: card.kind(),
                 gpu: card.product().to_owned(),

@@ -1,28 +1,75 @@
 //! From flags to what they mean: the questions that need a profile to answer.
 
+use std::fs::File;
+use std::io;
+
 use super::args::WorkloadArgs;
 use super::choose_gpu::Chosen;
+use super::values::FunctionName;
 use crate::error::{Error, ErrorKind};
+use crate::probe::python;
 use crate::profile::Catalog;
 use crate::profile::gpu::ComputeCapability;
-use crate::workload::{OptimizerImplementation, Precision, Workload};
+use crate::profile::model::ModelProfile;
+use crate::workload::{Function, OptimizerImplementation, Precision, Subject, Workload};
 
 /// Sequence in tokens where none is asked for and the model takes longer ones.
 const DEFAULT_SEQUENCE: u32 = 1024;
 
 /// What is to be trained.
 pub(super) fn workload(args: &WorkloadArgs, catalog: &Catalog) -> Result<Workload, Error> {
-    let model = catalog.model(&args.model)?;
-    let longest = model.architecture.max_sequence();
+    let (subject, sequence, optimizer) = match &args.workload {
+        Some(named) => {
+            let function = function(named)?;
+            // What it does without a flag is for it to say.
+            (Subject::Function(function), args.seq, args.optimizer)
+        }
+        None => {
+            let (model, sequence) = built_in(args, catalog)?;
+            (Subject::BuiltIn(model), sequence, Some(args.optimizer.unwrap_or_default()))
+        }
+    };
     let workload = Workload {
-        model,
-        sequence: args.seq.or_else(|| longest.map(|longest| longest.min(DEFAULT_SEQUENCE))),
-        optimizer: args.optimizer,
+        subject,
+        sequence,
+        optimizer,
         optimizer_implementation: OptimizerImplementation::default(),
         gradient_clipping: None,
     };
     workload.check_sequence()?;
     Ok(workload)
+}
+
+/// The user's function, whose file is there.
+fn function(named: &FunctionName) -> Result<Function, Error> {
+    let unreadable = |source| {
+        Error::new(ErrorKind::Unreadable { path: named.file.clone().into(), source })
+            .hint("`--workload` takes a Python file and a function: train.py:workload")
+    };
+    let file = std::path::absolute(&named.file).map_err(unreadable)?;
+    File::open(&file).and_then(|file| file.metadata()).map_err(unreadable).and_then(|found| {
+        match found.is_file() {
+            true => Ok(()),
+            false => Err(unreadable(io::ErrorKind::IsADirectory.into())),
+        }
+    })?;
+    Ok(Function { file, name: named.name.clone(), python: python() })
+}
+
+/// Whether what a plan was made for can still be trained.
+pub(super) fn still_there(workload: &Workload) -> Result<(), Error> {
+    let Some(function) = workload.subject.function() else { return Ok(()) };
+    match File::open(&function.file) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(ErrorKind::Unreadable { path: function.file.clone(), source }.into()),
+    }
+}
+
+fn built_in(args: &WorkloadArgs, catalog: &Catalog) -> Result<(ModelProfile, Option<u32>), Error> {
+    let model = catalog.model(&args.model)?;
+    let longest = model.architecture.max_sequence();
+    let sequence = args.seq.or_else(|| longest.map(|longest| longest.min(DEFAULT_SEQUENCE)));
+    Ok((model, sequence))
 }
 
 /// Whether the card computes in this precision, rather than emulating it.

@@ -57,6 +57,9 @@ impl Output {
         }
         // File names are foreign words as well.
         self.say(&format!("error: {}", one_line(&error.to_string())));
+        for detail in error.details() {
+            self.say(&indented(detail));
+        }
         for hint in error.hints() {
             self.say(&format!("hint: {}", one_line(hint)));
         }
@@ -99,6 +102,11 @@ impl Output {
         error.print().and_then(|()| io::stdout().flush()).map_err(lost)?;
         Ok(ExitStatus::Done)
     }
+}
+
+/// Sets what a program printed apart from what we say.
+pub(super) fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// A table without lines that fits the terminal; of the columns, those in `right` hold numbers.

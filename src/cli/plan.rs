@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::args::{MeasuringArgs, Objective as Asked, PlanArgs};
-use super::output::Output;
+use super::output::{self, Output};
 use super::planner::{self, Planner};
 use super::{allocator, choose_gpu, inputs};
 use crate::destination::{Destination, is_same_file};
@@ -12,7 +12,7 @@ use crate::plan::Objective;
 use crate::probe::{Interrupt, Launch, Record};
 use crate::profile::Catalog;
 use crate::report::REPORTS;
-use crate::workload::Goal;
+use crate::workload::{Goal, Subject};
 
 pub(super) fn run(
     args: &PlanArgs,
@@ -35,11 +35,12 @@ pub(super) fn run(
     let chosen = choose_gpu::choose(&args.device, catalog, output)?;
     let settings = planner::settings(&args.precision, &args.checkpoint, &chosen)?;
     let gpu = chosen.open(setup)?;
-    let planner = Planner {
+    let launch = launch(&workload.subject, &args.measuring)?;
+    let mut planner = Planner {
         catalog,
         gpu: &gpu,
         setup,
-        launch: launch(&args.measuring),
+        launch,
         workload,
         goal,
         settings,
@@ -48,10 +49,15 @@ pub(super) fn run(
             Asked::MicroBatch => Objective::MicroBatch,
             Asked::Memory => Objective::Memory,
         },
+        quiet: args.measuring.verbose,
     };
     let record = record(&args.measuring)?;
     let destination = args.output.as_deref().map(Destination::open).transpose()?;
     let plan = planner.plan(record).map_err(allocator::hinted)?;
+    if let Some(traceback) = plan.measurements.iter().find_map(|it| it.outcome.traceback()) {
+        let traceback = output::indented(traceback);
+        output.say(&format!("a point failed in the workload's own code:\n{traceback}"));
+    }
     // The plan has cost minutes: it is printed even when it cannot be written.
     let written = destination.map_or(Ok(()), |file| output.json_to(&plan, &file));
     let name = if args.json { "json" } else { "table" };
@@ -67,9 +73,14 @@ pub(super) fn run(
 }
 
 /// How workers are started, with Ctrl-C heard from now on.
-pub(super) fn launch(args: &MeasuringArgs) -> Launch {
+///
+/// # Errors
+/// As [`Launch::new`].
+pub(super) fn launch(subject: &Subject, args: &MeasuringArgs) -> Result<Launch, Error> {
     let timeout = args.timeout.map(|seconds| Duration::from_secs(u64::from(seconds)));
-    Launch::new(timeout, Interrupt::install())
+    let launch = Launch::new(subject, timeout, Interrupt::install())?;
+    let listener: fn(&str) = |line| Output.say(line);
+    Ok(launch.heard_by(args.verbose.then_some(listener)))
 }
 
 /// The file that measurements go to, if one is asked for.

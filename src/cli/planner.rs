@@ -7,7 +7,7 @@ use crate::device::{
     Gpu, RealGpu, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile,
 };
 use crate::error::Error;
-use crate::measurement::{Outcome, Point, Setting, Verdict};
+use crate::measurement::{Built, Outcome, Point, Setting, Verdict};
 use crate::plan::{Choice, DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
 use crate::probe::protocol::Hello;
 use crate::probe::{
@@ -15,7 +15,6 @@ use crate::probe::{
 };
 use crate::profile::Catalog;
 use crate::profile::gpu::GpuProfile;
-use crate::profile::model::Architecture;
 use crate::solve;
 use crate::workload::{Checkpointing, Goal, Precision, Workload};
 
@@ -34,6 +33,8 @@ pub(super) struct Planner<'a> {
     pub(super) goal: Goal,
     pub(super) settings: Vec<Setting>,
     pub(super) objective: Objective,
+    /// Shows no progress.
+    pub(super) quiet: bool,
 }
 
 /// What was found, and what one should know of how.
@@ -42,6 +43,7 @@ struct Gathered {
     findings: Findings,
     notes: Vec<Note>,
     hello: Option<Hello>,
+    built: Option<Built>,
     /// How many of the measurements, the first, are of a real card's twin.
     on_twin: usize,
 }
@@ -51,10 +53,10 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// When nothing could be measured.
-    pub(super) fn plan(&self, record: Option<Record>) -> Result<Plan, Error> {
+    pub(super) fn plan(&mut self, record: Option<Record>) -> Result<Plan, Error> {
         let mut gathered = match self.gpu {
             Gpu::Virtual(_) => {
-                let mut progress = Progress::new(self.settings.len());
+                let mut progress = Progress::new(self.settings.len(), self.quiet);
                 self.search(self.gpu, record.clone(), &mut progress)?
             }
             Gpu::Real(_) => self.search_and_verify(record.clone())?,
@@ -78,6 +80,7 @@ impl Planner<'_> {
             versions: self.versions(gathered.hello.as_ref()),
             device: self.device(),
             workload: self.workload.clone(),
+            built: gathered.built.take(),
             goal: self.goal,
             objective: self.objective,
             budget,
@@ -99,12 +102,13 @@ impl Planner<'_> {
 
     /// The campaign on one GPU, and on a virtual one the ladder's points.
     fn search(
-        &self,
+        &mut self,
         gpu: &Gpu,
         record: Option<Record>,
         progress: &mut Progress,
     ) -> Result<Gathered, Error> {
         let mut prober = WorkerProber::new(gpu, self.launch.clone()).recorded(record);
+        let mut notes = self.open(&mut prober, progress)?;
         let campaign = Campaign {
             workload: &self.workload,
             goal: &self.goal,
@@ -115,19 +119,40 @@ impl Planner<'_> {
         if matches!(gpu, Gpu::Virtual(_)) {
             self.measure_ladder(&mut findings, &mut prober);
         }
-        let mut notes = Vec::new();
         if prober.was_unnamed() {
             notes.push(Note::ProcessUnnamed);
         }
         if prober.others_grew() > gpu.budget().margin.percent(10.0) {
             notes.push(Note::OthersGrew { grew: prober.others_grew() });
         }
-        let hello = prober.hello().cloned();
+        let (hello, built) = (prober.hello().cloned(), prober.built().cloned());
         drop(prober);
         if let Gpu::Virtual(gpu) = gpu {
             notes.extend(notes_of_virtual_gpu(gpu));
         }
-        Ok(Gathered { findings, notes, hello, on_twin: 0 })
+        Ok(Gathered { findings, notes, hello, built, on_twin: 0 })
+    }
+
+    /// Has a user's function called, which may take a while, and goes by what it returns.
+    fn open(
+        &mut self,
+        prober: &mut WorkerProber<'_>,
+        progress: &mut Progress,
+    ) -> Result<Vec<Note>, Error> {
+        let Some(function) = self.workload.subject.function() else { return Ok(Vec::new()) };
+        progress.say(format!("importing {}", function.file_name()));
+        prober.open(&self.workload)?;
+        let Some(built) = prober.built() else { return Ok(Vec::new()) };
+        if !built.own_optimizer {
+            let _ = self.workload.optimizer.get_or_insert_default();
+        }
+        let (plain, checkpointed): (Vec<Setting>, Vec<Setting>) =
+            self.settings.iter().partition(|setting| setting.checkpointing == Checkpointing::None);
+        if built.checkpointing || plain.is_empty() || checkpointed.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.settings = plain;
+        Ok(vec![Note::NoCheckpointing])
     }
 
     fn measure_ladder(&self, findings: &mut Findings, prober: &mut dyn Prober) {
@@ -143,12 +168,14 @@ impl Planner<'_> {
     }
 
     /// The campaign on the real card's virtual twin, then the card itself.
-    fn search_and_verify(&self, record: Option<Record>) -> Result<Gathered, Error> {
-        let mut progress = Progress::new(self.settings.len());
+    fn search_and_verify(&mut self, record: Option<Record>) -> Result<Gathered, Error> {
+        let mut progress = Progress::new(self.settings.len(), self.quiet);
         let on_twin =
             twin(self.gpu, self.catalog).and_then(|twin| self.search(&twin, None, &mut progress));
         let mut gathered = match on_twin {
             Ok(gathered) => gathered,
+            // What is wrong with the user's code is wrong with it on the card too.
+            Err(error) if error.is_of_users_code() => return Err(error),
             // Also where the twin's workers do not run: the card may still be measured by itself.
             Err(error) => {
                 let mut gathered = self.search(self.gpu, record, &mut progress)?;
@@ -222,8 +249,8 @@ impl Planner<'_> {
             notes.push(Note::RankedWithoutTimes);
         }
         let micro_batch = choice.micro_batch;
-        if matches!(self.workload.model.architecture, Architecture::Resnet(_))
-            && micro_batch < self.goal.per_gpu()
+        let built_so = plan.built.as_ref().is_some_and(|built| built.batch_norm);
+        if (built_so || self.workload.subject.has_batch_norm()) && micro_batch < self.goal.per_gpu()
         {
             notes.push(Note::BatchNorm { micro_batch });
         }
@@ -353,7 +380,7 @@ fn of_points(findings: &Findings, plan: &Plan) -> Vec<Note> {
         let (setting, micro_batch) = (known.point.setting, known.point.micro_batch);
         let tried = Tried { setting, micro_batch };
         match &known.outcome {
-            Outcome::Failed { message } => {
+            Outcome::Failed { message, .. } => {
                 notes.push(Note::PointFailed { setting, micro_batch, reason: message.clone() });
             }
             _ if known.verdict(plan.budget.budget) == Verdict::Tight

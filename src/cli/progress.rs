@@ -16,25 +16,30 @@ pub(super) struct Progress {
     begun: Instant,
     drawn: bool,
     settings: usize,
+    quiet: bool,
 }
 
 impl Progress {
-    /// For a campaign over so many settings.
-    pub(super) fn new(settings: usize) -> Self {
+    /// For a campaign over so many settings; a `quiet` one shows nothing.
+    pub(super) fn new(settings: usize, quiet: bool) -> Self {
         let bar = ProgressBar::hidden();
         bar.set_length(settings as u64);
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} settings, {msg}") {
             bar.set_style(style);
         }
-        Self { bar, begun: Instant::now(), drawn: false, settings }
+        Self { bar, begun: Instant::now(), drawn: false, settings, quiet }
+    }
+
+    /// Says what takes a while before the first point.
+    pub(super) fn say(&mut self, what: String) {
+        self.draw();
+        self.bar.set_message(what);
     }
 
     /// Takes in what is known now.
     pub(super) fn update(&mut self, findings: &Findings) {
-        if !self.drawn && self.begun.elapsed() > PATIENCE {
-            self.drawn = true;
-            // Draws nothing where standard error is no terminal.
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        if self.begun.elapsed() > PATIENCE {
+            self.draw();
         }
         let complete = findings.searches.iter().filter(|searched| searched.complete).count();
         self.bar.set_position(complete.min(self.settings) as u64);
@@ -52,6 +57,14 @@ impl Progress {
                 point.setting.checkpointing,
                 point.micro_batch,
             ));
+        }
+    }
+
+    fn draw(&mut self) {
+        if !self.drawn && !self.quiet {
+            self.drawn = true;
+            // Draws nothing where standard error is no terminal.
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 }

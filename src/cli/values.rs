@@ -26,6 +26,30 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// A function of a Python file, as `--workload` names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FunctionName {
+    /// The file, as it was typed.
+    pub(super) file: String,
+    /// The function.
+    pub(super) name: String,
+}
+
+/// `FILE:FUNCTION`.
+pub(super) fn function(text: &str) -> Result<FunctionName, Refusal> {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && !name.starts_with(|first: char| first.is_ascii_digit())
+            && name.chars().all(|it| it.is_alphanumeric() || it == '_')
+    };
+    match text.rsplit_once(':') {
+        Some((file, name)) if !file.is_empty() && is_name(name) => {
+            Ok(FunctionName { file: file.to_owned(), name: name.to_owned() })
+        }
+        _ => refuse(text, "names no function", "write it as train.py:workload"),
+    }
+}
+
 /// A count of at least one.
 pub(super) fn count(text: &str) -> Result<u32, Refusal> {
     match text.parse() {

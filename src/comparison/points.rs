@@ -7,7 +7,7 @@ use crate::workload::Checkpointing::{self, Every, Full, None as Plain};
 use crate::workload::Optimizer::{self, Adam, Adamw, Sgd, SgdMomentum};
 use crate::workload::OptimizerImplementation::{self, ForLoop, Foreach, Fused};
 use crate::workload::Precision::{self, Bf16, Fp16, Fp32, Tf32};
-use crate::workload::Workload;
+use crate::workload::{Subject, Workload};
 
 /// How many points are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,9 +165,9 @@ pub fn groups(level: Level) -> Result<Vec<Group>, Error> {
             continue;
         }
         let workload = Workload {
-            model: catalog.model(model)?,
+            subject: Subject::BuiltIn(catalog.model(model)?),
             sequence: Some(sequence).filter(|tokens| *tokens > 0),
-            optimizer,
+            optimizer: Some(optimizer),
             optimizer_implementation,
             gradient_clipping: None,
         };
@@ -199,12 +199,15 @@ mod tests {
             let families: BTreeSet<_> = all
                 .iter()
                 .filter(|(_, point)| point.setting.precision == precision)
-                .map(|(workload, _)| workload.model.architecture.family())
+                .map(|(workload, _)| workload.subject.built_in().unwrap().architecture.family())
                 .collect();
             assert!(families.len() >= 3, "{precision}: {families:?}");
         }
         for optimizer in Optimizer::ALL {
-            assert!(all.iter().any(|(workload, _)| workload.optimizer == optimizer), "{optimizer}");
+            assert!(
+                all.iter().any(|(workload, _)| workload.optimizer == Some(optimizer)),
+                "{optimizer}"
+            );
         }
         assert!(all.iter().any(|(_, point)| point.accumulation == 2));
     }
@@ -213,8 +216,10 @@ mod tests {
     fn a_quick_run_is_a_part_of_the_full_one_with_all_families() {
         let (quick, full) = (all(Level::Quick), all(Level::Full));
         assert!(quick.iter().all(|pair| full.contains(pair)) && quick.len() < full.len() / 2);
-        let families: BTreeSet<_> =
-            quick.iter().map(|(workload, _)| workload.model.architecture.family()).collect();
+        let families: BTreeSet<_> = quick
+            .iter()
+            .map(|(workload, _)| workload.subject.built_in().unwrap().architecture.family())
+            .collect();
         assert_eq!(families.into_iter().collect::<Vec<_>>(), ["decoder", "mlp", "pinn", "resnet"]);
     }
 

@@ -9,7 +9,9 @@ pub(super) fn contradiction(plan: &Plan) -> Option<String> {
     if let Err(error) = Goal::new(target_batch, world_size, ragged) {
         return Some(error.to_string());
     }
-    if let Some(reason) = plan.workload.model.contradiction() {
+    if let Some(model) = plan.workload.subject.built_in()
+        && let Some(reason) = model.contradiction()
+    {
         return Some(format!("its model: {reason}"));
     }
     if let Err(error) = plan.workload.check_sequence() {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::device::Budget;
-use crate::measurement::{EvidenceKind, Measurement, Memory};
+use crate::measurement::{Built, EvidenceKind, Measurement, Memory};
 use crate::probe::Change;
 use crate::units::Bytes;
 use crate::workload::{Checkpointing, Goal, Precision, Workload};
@@ -31,6 +31,9 @@ pub struct Plan {
     pub device: DeviceSummary,
     /// What is trained.
     pub workload: Workload,
+    /// What the user's function returned; null for a built-in model, or when the GPU had no room.
+    #[serde(default)]
+    pub built: Option<Built>,
     /// What the micro-batches add up to.
     pub goal: Goal,
     /// What the recommended setting is best at.

@@ -34,6 +34,8 @@ pub enum Note {
         /// How many.
         world_size: u32,
     },
+    /// Checkpointing was asked for and the model has nothing that can be.
+    NoCheckpointing,
     /// A point failed for itself.
     PointFailed {
         /// Its setting.
@@ -125,6 +127,11 @@ impl fmt::Display for Note {
                 f,
                 "measured on one GPU of {world_size}: the buckets of DistributedDataParallel (about \
                  the size of the gradients) and NCCL's buffers are not in these figures"
+            ),
+            Self::NoCheckpointing => write!(
+                f,
+                "searched without checkpointing: the model has no repeated blocks; `checkpoint` of \
+                 the workload can name modules or be a function"
             ),
             Self::PointFailed { setting, micro_batch, reason } => write!(
                 f,

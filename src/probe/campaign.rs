@@ -70,17 +70,26 @@ impl Findings {
         Ok(self.measurements.len() - 1)
     }
 
+    /// Where in the user's own code the first point failed that failed there.
+    pub fn traceback(&self) -> Option<&str> {
+        self.measurements.iter().find_map(|known| known.outcome.traceback())
+    }
+
+    fn nothing_measured(&self, reason: String) -> Error {
+        Error::new(ErrorKind::NothingMeasured { reason }).detail(self.traceback())
+    }
+
     fn believe_in_success(&self) -> Result<(), Error> {
         let failures =
             self.measurements.iter().rev().map_while(|measurement| match &measurement.outcome {
-                Outcome::Failed { message } => Some(message),
+                Outcome::Failed { message, .. } => Some(message),
                 Outcome::Ran(_) | Outcome::OutOfMemory { .. } => None,
             });
         let failures: Vec<_> = failures.collect();
         let nothing_else = failures.len() == self.measurements.len();
         match failures.first() {
             Some(reason) if nothing_else && failures.len() >= FAILURES_IN_A_ROW => {
-                Err(ErrorKind::NothingMeasured { reason: (*reason).clone() }.into())
+                Err(self.nothing_measured((*reason).clone()))
             }
             _ => Ok(()),
         }
@@ -117,7 +126,7 @@ impl Campaign<'_> {
         }
         let last_failure =
             findings.measurements.iter().rev().find_map(|known| match &known.outcome {
-                Outcome::Failed { message } => Some(message.clone()),
+                Outcome::Failed { message, .. } => Some(message.clone()),
                 Outcome::Ran(_) | Outcome::OutOfMemory { .. } => None,
             });
         let all_failed = findings
@@ -125,7 +134,7 @@ impl Campaign<'_> {
             .iter()
             .all(|known| known.verdict(self.budget) == Verdict::Unknown);
         match last_failure {
-            Some(reason) if all_failed => Err(ErrorKind::NothingMeasured { reason }.into()),
+            Some(reason) if all_failed => Err(findings.nothing_measured(reason)),
             _ => Ok(findings),
         }
     }
@@ -181,11 +190,11 @@ pub(super) mod tests {
     use super::*;
     use crate::measurement::{Evidence, EvidenceKind, Memory, Ran};
     use crate::profile::model::{Activation, Architecture, Mlp, ModelProfile};
-    use crate::workload::{Checkpointing, Optimizer, OptimizerImplementation, Precision};
+    use crate::workload::{Checkpointing, Optimizer, OptimizerImplementation, Precision, Subject};
 
     pub(in crate::probe) fn workload() -> Workload {
         Workload {
-            model: ModelProfile {
+            subject: Subject::BuiltIn(ModelProfile {
                 name: "mlp".to_owned(),
                 description: "for tests".to_owned(),
                 source: "here".to_owned(),
@@ -196,9 +205,9 @@ pub(super) mod tests {
                     outputs: 1,
                     activation: Activation::Relu,
                 }),
-            },
+            }),
             sequence: None,
-            optimizer: Optimizer::Adamw,
+            optimizer: Some(Optimizer::Adamw),
             optimizer_implementation: OptimizerImplementation::Foreach,
             gradient_clipping: None,
         }
@@ -312,7 +321,7 @@ pub(super) mod tests {
         struct Broken;
         impl Prober for Broken {
             fn probe(&mut self, _: &Workload, point: Point) -> Result<Measurement, Error> {
-                Ok(measured(point, Outcome::Failed { message: "the worker hung".to_owned() }))
+                Ok(measured(point, Outcome::failed("the worker hung")))
             }
         }
         let (workload, settings) = (workload(), settings());

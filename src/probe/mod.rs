@@ -2,8 +2,10 @@
 
 mod campaign;
 mod interrupt;
+mod launch;
 mod observation;
 pub mod protocol;
+mod python;
 mod record;
 mod remedy;
 mod search;
@@ -17,11 +19,13 @@ use crate::workload::Workload;
 
 pub use campaign::{Campaign, Findings, Searched};
 pub use interrupt::Interrupt;
+pub use launch::Launch;
 pub use observation::Observation;
+pub use python::python;
 pub use record::Record;
 pub use remedy::{Change, Remedies};
 pub use verify::{Verified, verify};
-pub use worker_prober::{Launch, WorkerProber};
+pub use worker_prober::WorkerProber;
 
 /// Something that can try a point.
 pub trait Prober {

@@ -1,23 +1,29 @@
 //! All that crosses the boundary between the CLI and a worker: one JSON object a line.
 //!
-//! The worker says [`Reply::Ready`] once, then answers each [`Request`] with one reply, in order,
+//! The worker says [`Reply::Ready`] once (one that trains a user's function imports that first), then
+//! answers each [`Request`] with one reply, in order,
 //! until it reads [`Request::Quit`] or its standard input ends. After a reply to `measure` the worker
 //! still holds the point's memory, so that the reader can look at the device from outside; it lets
 //! go on [`Request::Release`], so that the reader knows from when on it sees the next point alone.
 
 use serde::{Deserialize, Serialize};
 
-use crate::measurement::{Outcome, Point};
+use crate::measurement::{Built, Outcome, Point};
 use crate::units::Bytes;
 use crate::workload::Workload;
 
 /// Version of the protocol; a CLI refuses a worker that speaks another.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// From the CLI to a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum Request {
+    /// Calls the user's function for the first time. A worker of built-in models is not asked.
+    Build {
+        /// What is trained.
+        workload: Box<Workload>,
+    },
     /// Builds the workload afresh and runs the point.
     Measure {
         /// Comes back in the reply.
@@ -42,6 +48,11 @@ pub enum Request {
 pub enum Reply {
     /// First line of a worker: the device is open, its context made.
     Ready(Hello),
+    /// The user's function was called.
+    Built {
+        /// What it returned; none when the device has no room for that.
+        built: Option<Built>,
+    },
     /// The point was tried.
     Measured {
         /// Of the request.
@@ -54,11 +65,26 @@ pub enum Reply {
     },
     /// No device memory is held but the context's.
     Released,
+    /// The user's function cannot be measured; the worker ends.
+    Unusable(Unusable),
     /// The request was not understood or the device could not be opened; the worker ends.
     Refused {
         /// Why, in one line.
         message: String,
     },
+}
+
+/// Why a user's function cannot be measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unusable {
+    /// What is wrong, in one line.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Where in the user's own code, as Python prints it.
+    pub traceback: Option<String>,
+    /// What was asked for is not there, rather than broken.
+    pub bad_input: bool,
 }
 
 /// Who a worker is.

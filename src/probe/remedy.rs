@@ -122,7 +122,8 @@ impl Remedies<'_> {
     fn candidates(&self) -> Vec<Change> {
         let Setting { precision, checkpointing } = self.point.setting;
         let mut changes = Vec::new();
-        let adaptive = matches!(self.workload.optimizer, Optimizer::Adam | Optimizer::Adamw);
+        let optimizer = self.workload.optimizer;
+        let adaptive = matches!(optimizer, Some(Optimizer::Adam | Optimizer::Adamw));
         if adaptive && self.workload.optimizer_implementation == OptimizerImplementation::Foreach {
             changes.push(Change::OptimizerImplementation(OptimizerImplementation::Fused));
         }
@@ -137,13 +138,13 @@ impl Remedies<'_> {
         let halvings = std::iter::successors(self.workload.sequence, |tokens| Some(tokens / 2));
         let shorter = halvings.skip(1).take_while(|tokens| *tokens >= SHORTEST_SEQUENCE);
         changes.extend(shorter.map(Change::Sequence));
-        match self.workload.optimizer {
-            Optimizer::Adam | Optimizer::Adamw => changes.extend([
+        match optimizer {
+            None | Some(Optimizer::Adam | Optimizer::Adamw) => changes.extend([
                 Change::Optimizer(Optimizer::SgdMomentum),
                 Change::Optimizer(Optimizer::Sgd),
             ]),
-            Optimizer::SgdMomentum => changes.push(Change::Optimizer(Optimizer::Sgd)),
-            Optimizer::Sgd => {}
+            Some(Optimizer::SgdMomentum) => changes.push(Change::Optimizer(Optimizer::Sgd)),
+            Some(Optimizer::Sgd) => {}
         }
         changes
     }
@@ -159,7 +160,7 @@ impl Remedies<'_> {
             Change::Checkpointing(checkpointing) => point.setting.checkpointing = *checkpointing,
             Change::Setting(setting) => point.setting = *setting,
             Change::Sequence(tokens) => workload.sequence = Some(*tokens),
-            Change::Optimizer(optimizer) => workload.optimizer = *optimizer,
+            Change::Optimizer(optimizer) => workload.optimizer = Some(*optimizer),
             // Tried by `on_another_card`.
             Change::Gpu(_) => {}
         }

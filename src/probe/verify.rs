@@ -180,7 +180,7 @@ impl Card<'_> {
     fn only_failure(&self, findings: &Findings) -> Option<String> {
         let tries = &findings.measurements[self.predicted.len()..];
         let failure = |known: &Measurement| match &known.outcome {
-            Outcome::Failed { message } => Some(message.clone()),
+            Outcome::Failed { message, .. } => Some(message.clone()),
             Outcome::Ran(_) | Outcome::OutOfMemory { .. } => None,
         };
         let failures: Option<Vec<_>> = tries.iter().map(failure).collect();
@@ -245,7 +245,7 @@ mod tests {
         struct Broken;
         impl Prober for Broken {
             fn probe(&mut self, _: &Workload, point: Point) -> Result<Measurement, Error> {
-                Ok(measured(point, Outcome::Failed { message: "it crashed".to_owned() }))
+                Ok(measured(point, Outcome::failed("it crashed")))
             }
         }
         let (workload, mut findings) = twin();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Interrupt;
-use super::protocol::{Hello, PROTOCOL, Reply, Request};
-use crate::error::{Error, ErrorKind, one_line};
+use super::protocol::{Hello, PROTOCOL, Reply, Request, Unusable};
+use crate::error::{Error, ErrorKind, harmless_lines, one_line};
 use crate::measurement::Outcome;
 
 /// Longest line that is still read as one; a reply has a few hundred bytes.
@@ -27,6 +27,21 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Lines of its stderr that are kept.
 const KEPT_LINES: usize = 20;
 
+/// Of them shown with a failure of the user's code.
+const SHOWN_LINES: usize = 5;
+
+/// How a worker is started.
+pub(super) struct Start {
+    /// Without its environment and pipes.
+    pub(super) command: Command,
+    /// What it is at until it is ready, e.g. "while importing `train.py`".
+    pub(super) doing: String,
+    /// How long that may take.
+    pub(super) timeout: Duration,
+    /// Hears each line of its standard error.
+    pub(super) listener: Option<fn(&str)>,
+}
+
 /// A running worker that has said it is ready. Dropping it ends it, and whatever it started.
 pub(super) struct Worker {
     child: Child,
@@ -35,6 +50,7 @@ pub(super) struct Worker {
     lines: Receiver<String>,
     stderr: Arc<Mutex<VecDeque<String>>>,
     stderr_thread: Option<JoinHandle<()>>,
+    is_heard: bool,
     interrupt: Interrupt,
     hello: Hello,
 }
@@ -46,13 +62,14 @@ impl Worker {
     /// When it cannot be started, is of another version or protocol, does not get ready in time, or
     /// the user asked to stop.
     pub(super) fn start(
-        program: &Path,
+        start: Start,
         environment: &[(OsString, OsString)],
-        timeout: Duration,
         interrupt: &Interrupt,
     ) -> Result<Self, Error> {
-        let path = || program.to_path_buf();
-        let mut child = Command::new(program)
+        let Start { mut command, doing, timeout, listener } = start;
+        let program = PathBuf::from(command.get_program());
+        let path = || program.clone();
+        let mut child = command
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -78,18 +95,19 @@ impl Worker {
             group,
             stderr: Arc::default(),
             stderr_thread: None,
+            is_heard: listener.is_some(),
             interrupt: interrupt.clone(),
             hello: Hello::default(),
         };
         let no_thread = |source| Error::new(ErrorKind::NoThread { source });
         if let Some(pipe) = stderr {
-            let thread = keep_last_lines(pipe, &worker.stderr).map_err(no_thread)?;
+            let thread = keep_last_lines(pipe, &worker.stderr, listener).map_err(no_thread)?;
             worker.stderr_thread = Some(thread);
         }
         if let Some(pipe) = stdout {
             worker.lines = read_lines(pipe).map_err(no_thread)?;
         }
-        match worker.receive(timeout, "before it was ready")? {
+        match worker.receive(timeout, &doing)? {
             Reply::Ready(hello) if hello.protocol != PROTOCOL => {
                 Err(ErrorKind::WorkerProtocol { found: hello.protocol, expected: PROTOCOL }.into())
             }
@@ -105,10 +123,39 @@ impl Worker {
                 worker.hello = hello;
                 Ok(worker)
             }
-            Reply::Refused { message } => Err(ErrorKind::WorkerRefused { message }.into()),
-            Reply::Measured { .. } => Err(rubbish("measured")),
-            Reply::Released => Err(rubbish("released")),
+            other => Err(worker.no_answer(other)),
         }
+    }
+
+    /// The failure that a reply means which is not the one asked for.
+    pub(super) fn no_answer(&mut self, reply: Reply) -> Error {
+        match reply {
+            Reply::Refused { message } => ErrorKind::WorkerRefused { message }.into(),
+            Reply::Unusable(unusable) => {
+                let Unusable { message, hint, traceback, bad_input } = unusable;
+                let error = Error::new(ErrorKind::Unusable { message, bad_input })
+                    .detail(traceback)
+                    .detail(self.printed());
+                hint.into_iter().fold(error, Error::hint)
+            }
+            Reply::Ready(_) => rubbish("ready"),
+            Reply::Built { .. } => rubbish("built"),
+            Reply::Measured { .. } => rubbish("measured"),
+            Reply::Released => rubbish("released"),
+        }
+    }
+
+    /// What it printed last before it ended, unless that was heard already.
+    fn printed(&mut self) -> Option<String> {
+        if self.is_heard {
+            return None;
+        }
+        self.wait(GRACE);
+        self.await_stderr();
+        let lines = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let last: Vec<_> = lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)).collect();
+        let quoted = last.iter().map(|line| format!("\n  {}", shorten(line, 300)));
+        (!last.is_empty()).then(|| format!("it printed last:{}", quoted.collect::<String>()))
     }
 
     /// What it said of itself.
@@ -178,13 +225,7 @@ impl Worker {
         let Some(status) = self.wait(GRACE) else {
             return ErrorKind::WorkerHung { seconds: GRACE.as_secs(), doing }.into();
         };
-        // Its stderr ends with it, unless it left children behind that hold it open.
-        let deadline = Instant::now() + 10 * TICK;
-        while !self.stderr_thread.as_ref().is_none_or(JoinHandle::is_finished)
-            && Instant::now() < deadline
-        {
-            thread::sleep(TICK / 4);
-        }
+        self.await_stderr();
         let last_line = self.last_line();
         match (status.signal(), status.code()) {
             (Some(signal), _) => ErrorKind::WorkerKilled { signal, doing, last_line }.into(),
@@ -193,6 +234,16 @@ impl Worker {
                     last_line.unwrap_or_else(|| "it wrote nothing to its stderr".to_owned());
                 ErrorKind::WorkerEnded { status: code.unwrap_or(-1), doing, last_line }.into()
             }
+        }
+    }
+
+    /// Its stderr ends with it, unless it left children behind that hold it open.
+    fn await_stderr(&self) {
+        let deadline = Instant::now() + 10 * TICK;
+        while !self.stderr_thread.as_ref().is_none_or(JoinHandle::is_finished)
+            && Instant::now() < deadline
+        {
+            thread::sleep(TICK / 4);
         }
     }
 
@@ -241,12 +292,20 @@ fn harmless(mut reply: Reply) -> Reply {
                 *text = one_line(text);
             }
         }
+        Reply::Measured { outcome: Outcome::Failed { message, traceback }, .. } => {
+            *message = one_line(message);
+            *traceback = traceback.as_deref().map(harmless_lines);
+        }
         Reply::Refused { message }
-        | Reply::Measured {
-            outcome: Outcome::Failed { message } | Outcome::OutOfMemory { message },
-            ..
-        } => *message = one_line(message),
-        Reply::Measured { .. } | Reply::Released => {}
+        | Reply::Measured { outcome: Outcome::OutOfMemory { message }, .. } => {
+            *message = one_line(message);
+        }
+        Reply::Unusable(Unusable { message, hint, traceback, .. }) => {
+            *message = one_line(message);
+            *hint = hint.as_deref().map(one_line);
+            *traceback = traceback.as_deref().map(harmless_lines);
+        }
+        Reply::Measured { .. } | Reply::Built { .. } | Reply::Released => {}
     }
     reply
 }
@@ -280,11 +339,15 @@ fn read_lines(pipe: impl Read + Send + 'static) -> io::Result<Receiver<String>> 
 fn keep_last_lines(
     pipe: impl Read + Send + 'static,
     kept: &Arc<Mutex<VecDeque<String>>>,
+    listener: Option<fn(&str)>,
 ) -> io::Result<JoinHandle<()>> {
     let kept = Arc::clone(kept);
     let read = move || {
         let mut pipe = BufReader::new(pipe);
         while let Some(line) = next_line(&mut pipe) {
+            if let Some(hear) = listener {
+                hear(&line);
+            }
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             if kept.len() == KEPT_LINES {
                 kept.pop_front();

@@ -1,13 +1,12 @@
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::protocol::{Hello, Reply, Request};
-use super::worker::{self, Worker};
-use super::{Interrupt, Observation, Prober, Record};
+use super::worker::Worker;
+use super::{Launch, Observation, Prober, Record};
 use crate::device::{Gpu, Sampler, Sight};
 use crate::error::{Error, ErrorKind};
-use crate::measurement::{Evidence, EvidenceKind, Measurement, Outcome, Point};
+use crate::measurement::{Built, Evidence, EvidenceKind, Measurement, Outcome, Point};
 use crate::units::Bytes;
 use crate::workload::Workload;
 
@@ -17,22 +16,6 @@ const STEPS: u32 = 2;
 const TIMED_STEPS: u32 = 5;
 /// Signal that the kernel ends a process with when the host runs out of memory.
 const SIGKILL: i32 = 9;
-
-/// How workers are started and how long they may take.
-#[derive(Clone, Debug)]
-pub struct Launch {
-    program: PathBuf,
-    timeout: Option<Duration>,
-    interrupt: Interrupt,
-}
-
-impl Launch {
-    /// Workers of this installation (`VRAMFIT_WORKER` may name another); `timeout` is the limit for
-    /// one point, 120 s on a virtual GPU and 600 s on a real one where it is not given.
-    pub fn new(timeout: Option<Duration>, interrupt: Interrupt) -> Self {
-        Self { program: worker::program(), timeout, interrupt }
-    }
-}
 
 struct Running {
     worker: Worker,
@@ -50,6 +33,9 @@ pub struct WorkerProber<'a> {
     record: Option<Record>,
     next_id: u64,
     hello: Option<Hello>,
+    built: Option<Built>,
+    /// How long the user's function took.
+    building: Duration,
     unnamed: bool,
     others_grew: Bytes,
     observation: Option<Observation>,
@@ -58,10 +44,7 @@ pub struct WorkerProber<'a> {
 impl<'a> WorkerProber<'a> {
     /// A prober on `gpu`; no worker is started before the first point.
     pub fn new(gpu: &'a Gpu, launch: Launch) -> Self {
-        let timeout = launch.timeout.unwrap_or(match gpu.kind() {
-            EvidenceKind::Real => Duration::from_secs(600),
-            EvidenceKind::Virtual => Duration::from_secs(120),
-        });
+        let timeout = launch.timeout(gpu.kind());
         Self {
             gpu,
             launch,
@@ -70,6 +53,8 @@ impl<'a> WorkerProber<'a> {
             record: None,
             next_id: 1,
             hello: None,
+            built: None,
+            building: Duration::ZERO,
             unnamed: false,
             others_grew: Bytes::ZERO,
             observation: None,
@@ -86,6 +71,19 @@ impl<'a> WorkerProber<'a> {
     /// What the last worker said of itself.
     pub fn hello(&self) -> Option<&Hello> {
         self.hello.as_ref()
+    }
+
+    /// What the user's function returned, once it was called and the device had room for that.
+    pub fn built(&self) -> Option<&Built> {
+        self.built.as_ref()
+    }
+
+    /// Starts a worker now, rather than with the first point.
+    ///
+    /// # Errors
+    /// When it cannot be started, or the user's function cannot be measured.
+    pub fn open(&mut self, workload: &Workload) -> Result<(), Error> {
+        self.running(workload).map(|_| ())
     }
 
     /// NVML did not name the worker's process at some point, so its use of the device was inferred.
@@ -111,51 +109,63 @@ impl<'a> WorkerProber<'a> {
         }
     }
 
-    fn running(&mut self) -> Result<&mut Running, Error> {
+    fn running(&mut self, workload: &Workload) -> Result<&mut Running, Error> {
         let running = match self.running.take() {
             Some(running) => running,
-            None => self.start()?,
+            None => self.start(workload)?,
         };
         Ok(self.running.insert(running))
     }
 
-    fn start(&mut self) -> Result<Running, Error> {
+    fn start(&mut self, workload: &Workload) -> Result<Running, Error> {
         let (nvml, uuid) = (self.gpu.nvml(), self.gpu.uuid());
         let baseline = Sampler::baseline(nvml, uuid);
         let environment: Vec<(OsString, OsString)> = self.gpu.environment();
-        let worker = Worker::start(
-            &self.launch.program,
-            &environment,
-            self.timeout,
-            &self.launch.interrupt,
-        )?;
+        let start = self.launch.start(self.gpu.kind());
+        let mut worker = Worker::start(start, &environment, &self.launch.interrupt)
+            .map_err(|error| self.launch.explain(error))?;
+        if self.launch.function().is_some() {
+            self.build(&mut worker, workload)?;
+        }
         self.hello = Some(worker.hello().clone());
         let sampler = Sampler::start(nvml.clone(), uuid.to_owned(), worker.pid(), baseline)?;
         let context = sampler.look().process;
         Ok(Running { worker, sampler, context, points: 0 })
     }
 
+    /// Has the user's function called.
+    fn build(&mut self, worker: &mut Worker, workload: &Workload) -> Result<(), Error> {
+        let what = format!("`{}`", workload.subject.name());
+        let begun = Instant::now();
+        let request = Request::Build { workload: Box::new(workload.clone()) };
+        let limit = self.launch.limit_of_users_code(self.gpu.kind());
+        let reply = worker.ask(&request, limit, &format!("while {what} ran"));
+        match reply.map_err(|error| self.launch.explain(error))? {
+            Reply::Built { built } => self.built = built,
+            other => return Err(worker.no_answer(other)),
+        }
+        self.building = begun.elapsed();
+        Ok(())
+    }
+
     fn measure(&mut self, workload: &Workload, point: Point) -> Result<Outcome, Error> {
         let id = self.next_id;
         self.next_id += 1;
-        let timeout = self.timeout;
+        // The function may be called again for the point.
+        let timeout = self.timeout + 2 * self.building;
         let steps = match self.gpu.kind() {
             EvidenceKind::Real => TIMED_STEPS,
             EvidenceKind::Virtual => STEPS,
         };
         let request = Request::Measure { id, workload: Box::new(workload.clone()), point, steps };
         self.observation = None;
-        let Running { worker, sampler, context, points } = self.running()?;
+        let Running { worker, sampler, context, points } = self.running(workload)?;
         let (context, fresh) = (*context, *points == 0);
         *points += 1;
         // Before the worker has let go of the point before, readings are of that point.
         match worker.ask(&Request::Release, timeout, &doing(point))? {
             Reply::Released => sampler.reset(),
-            Reply::Refused { message } => return Err(ErrorKind::WorkerRefused { message }.into()),
-            Reply::Ready(_) | Reply::Measured { .. } => {
-                let line = "no answer to `release`".to_owned();
-                return Err(ErrorKind::WorkerRubbish { line }.into());
-            }
+            other => return Err(worker.no_answer(other)),
         }
         let begun = Instant::now();
         match worker.ask(&request, timeout, &doing(point))? {
@@ -169,11 +179,7 @@ impl<'a> WorkerProber<'a> {
                 let line = format!("measured {answered} when asked for {id}");
                 Err(ErrorKind::WorkerRubbish { line }.into())
             }
-            Reply::Ready(_) | Reply::Released => {
-                let line = "no answer to `measure`".to_owned();
-                Err(ErrorKind::WorkerRubbish { line }.into())
-            }
-            Reply::Refused { message } => Err(ErrorKind::WorkerRefused { message }.into()),
+            other => Err(worker.no_answer(other)),
         }
     }
 
@@ -185,8 +191,7 @@ impl<'a> WorkerProber<'a> {
             self.others_grew = self.others_grew.max(grew);
         }
         if sight.readings == 0 && matches!(outcome, Outcome::Ran(_)) {
-            let message = "NVML gave no reading of the GPU's memory".to_owned();
-            return Outcome::Failed { message };
+            return Outcome::failed("NVML gave no reading of the GPU's memory");
         }
         if let Outcome::Ran(ran) = &mut outcome {
             let memory = &mut ran.memory;
@@ -227,7 +232,7 @@ impl Prober for WorkerProber<'_> {
         let outcome = tried.or_else(|error| {
             self.running = None;
             match concerns_one_point(&error) {
-                true => Ok(Outcome::Failed { message: error.to_string() }),
+                true => Ok(Outcome::failed(error.to_string())),
                 false => Err(error),
             }
         })?;

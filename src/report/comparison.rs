@@ -125,8 +125,8 @@ fn counts(document: &Comparison) -> String {
 fn name(result: &Compared) -> String {
     let (workload, point) = (&result.workload, &result.point);
     let model = match workload.sequence {
-        Some(tokens) => format!("{}/{tokens}", workload.model.name),
-        None => workload.model.name.clone(),
+        Some(tokens) => format!("{}/{tokens}", workload.subject.name()),
+        None => workload.subject.name(),
     };
     let checkpointing = match point.setting.checkpointing {
         Checkpointing::None => String::new(),
@@ -161,7 +161,7 @@ fn failure(side: &Side) -> Option<&str> {
     match &side.outcome {
         Outcome::Ran(_) => None,
         Outcome::OutOfMemory { .. } => Some("out of memory"),
-        Outcome::Failed { message } => Some(message),
+        Outcome::Failed { message, .. } => Some(message),
     }
 }
 

@@ -38,10 +38,11 @@ impl Report for Table {
 }
 
 fn headline(plan: &Plan) -> String {
-    let what = match plan.workload.sequence {
-        Some(tokens) => format!("{} at {tokens} tokens", plan.workload.model.name),
-        None => plan.workload.model.name.clone(),
-    };
+    let name = plan.workload.subject.name();
+    let class = plan.built.as_ref().map_or_else(String::new, |it| format!(" ({})", it.model));
+    let sequence =
+        plan.workload.sequence.map_or_else(String::new, |tokens| format!(" at {tokens} tokens"));
+    let what = format!("{name}{class}{sequence}");
     let text = match (&plan.recommendation, plan.would_fit.as_slice()) {
         (Some(choice), _) => format!(
             "Train {what} on {} with {}, {}.",

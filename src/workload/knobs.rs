@@ -116,7 +116,7 @@ impl FromStr for Checkpointing {
 }
 
 /// The optimizer. Hyper-parameters are PyTorch's defaults: they do not change memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Optimizer {
     /// Plain stochastic gradient descent, no state.
@@ -126,6 +126,7 @@ pub enum Optimizer {
     /// Adam: two states a parameter.
     Adam,
     /// AdamW, decoupled weight decay 0.01: two states a parameter.
+    #[default]
     Adamw,
 }
 

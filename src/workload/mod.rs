@@ -2,9 +2,11 @@
 
 mod goal;
 mod knobs;
+mod subject;
 #[expect(clippy::module_inception, reason = "the type gives the file its name")]
 mod workload;
 
 pub use goal::{Goal, MOST_PER_GPU};
 pub use knobs::{Checkpointing, Optimizer, OptimizerImplementation, Precision};
+pub use subject::{Function, Subject};
 pub use workload::Workload;

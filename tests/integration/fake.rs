@@ -38,11 +38,16 @@ pub(crate) fn fake(arguments: &[&str], script: &[(&str, &str)]) -> Test {
         .env("VRAMFIT_WORKER", worker.to_str().unwrap())
         .env("FAKE_PIDS", "pids")
         .env("FAKE_VERSION", env!("CARGO_PKG_VERSION"));
-    let test = match virtual_gpu() {
+    let test = with_virtual_gpu(test);
+    script.iter().fold(test, |test, (name, value)| test.env(name, value))
+}
+
+/// A test that finds the virtual GPU.
+pub(crate) fn with_virtual_gpu(test: Test) -> Test {
+    match virtual_gpu() {
         Some(library) => test.env("VRAMFIT_VGPU_LIBRARY", library.to_str().unwrap()),
         None => test,
-    };
-    script.iter().fold(test, |test, (name, value)| test.env(name, value))
+    }
 }
 
 /// The virtual GPU as `cargo build` leaves it.

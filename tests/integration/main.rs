@@ -11,6 +11,8 @@ mod cli;
 mod fake;
 /// Which module may know of which.
 mod floors;
+/// `--workload`: the user's own function.
+mod function;
 /// `vramfit gpu-check`.
 mod gpu_check;
 /// The strict builder that the others run the program with.

@@ -6,6 +6,7 @@ FAKE_CARD, FAKE_CARD_SAMPLE: where `$VRAMFIT_VGPU` is FAKE_CARD, this sample cou
 FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`.
 `interrupt-fused` interrupts where a fused optimizer step is tried.
 FAKE_PIDS: file to which each worker appends its process id.
+FAKE_IMPORT: seconds that it takes to be ready, as one in Python does that imports a user's file.
 """
 
 import json
@@ -97,9 +98,10 @@ def main():
     where, _, once = rest.partition("!")
     if what and not where:
         fail(what)
+    time.sleep(float(os.environ.get("FAKE_IMPORT", 0)))
     say(
         reply="ready",
-        protocol=99 if what == "protocol" else 1,
+        protocol=99 if what == "protocol" else 2,
         version="9.9.9" if what == "version" else os.environ.get("FAKE_VERSION", "0.1.0"),
         pid=os.getpid(),
         torch="2.11.0",
@@ -111,6 +113,9 @@ def main():
         request = json.loads(line)
         if request["request"] == "quit":
             return
+        if request["request"] == "build":
+            say(reply="built", built=None)
+            continue
         if request["request"] == "release":
             say(reply="released")
             continue

@@ -48,7 +48,7 @@ pub(crate) fn outcome(text: &str, ooms: i64) -> Outcome {
     if ooms > 0 || OUT_OF_MEMORY.iter().any(|fragment| message.contains(fragment)) {
         Outcome::OutOfMemory { message }
     } else {
-        Outcome::Failed { message }
+        Outcome::failed(message)
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_message_becomes_one_line() {
-        let Outcome::Failed { message } = outcome("CUDA error: x\nCompile with y\n", 0) else {
+        let Outcome::Failed { message, .. } = outcome("CUDA error: x\nCompile with y\n", 0) else {
             panic!("a failure");
         };
         assert_eq!(message, "CUDA error: x Compile with y");

@@ -32,7 +32,7 @@ pub(crate) fn measure(workload: &Workload, point: &Point, steps: u32, device: De
     let failure = match attempt {
         Ok(Ok(ran)) => return Measured { outcome: Outcome::Ran(ran), usable: true, _held: held },
         Ok(Err(Failure::Refused(text))) => {
-            let outcome = Outcome::Failed { message: text };
+            let outcome = Outcome::failed(text);
             return Measured { outcome, usable: true, _held: held };
         }
         Ok(Err(Failure::Torch(error))) => failure::without_appendix(&words(&error)),
@@ -76,11 +76,11 @@ fn train(
     }
     let before = statistics(device)?;
     let model = family::build(workload, device).map_err(Failure::Refused)?;
-    let (count, stated) = (model.parameter_count(), workload.model.parameters);
-    if count != stated {
+    let (count, name) = (model.parameter_count(), workload.subject.name());
+    let profile = workload.subject.built_in();
+    if let Some(stated) = profile.map(|profile| profile.parameters).filter(|n| *n != count) {
         return Err(Failure::Refused(format!(
-            "`{}` has {count} parameters, its profile states {stated}",
-            workload.model.name
+            "`{name}` has {count} parameters, its profile states {stated}"
         )));
     }
     let mut parts = Parts { weights: statistics(device)?.allocated, ..Parts::default() };

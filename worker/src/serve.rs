@@ -39,8 +39,12 @@ pub(crate) fn serve(requests: impl BufRead, mut replies: impl Write) -> ExitCode
             Ok(request) => request,
             Err(error) => return refuse(&mut replies, format!("not a request: {error}")),
         };
-        if let Request::Quit = request {
-            break;
+        match request {
+            Request::Quit => break,
+            Request::Build { .. } => {
+                return refuse(&mut replies, "this worker has no function to call".to_owned());
+            }
+            Request::Release | Request::Measure { .. } => {}
         }
         drop(held.take());
         if let Err(message) = release(device) {

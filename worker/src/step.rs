@@ -53,7 +53,7 @@ pub(crate) struct Trainer {
 impl Trainer {
     pub(crate) fn new(model: Model, workload: &Workload, point: &Point, device: Device) -> Self {
         let optimizer = Optimizer::new(
-            workload.optimizer,
+            workload.optimizer.unwrap_or_default(),
             workload.optimizer_implementation,
             &model.parameters,
         );

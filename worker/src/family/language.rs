@@ -13,11 +13,12 @@ const IGNORED: i64 = -100;
 /// Tokens in one sample.
 pub(super) fn sequence(workload: &Workload, decoder: &Decoder) -> Result<i64, String> {
     match workload.sequence {
-        None => Err(format!("`{}` needs a sequence length", workload.model.name)),
+        None => Err(format!("`{}` needs a sequence length", workload.subject.name())),
         Some(0) => Err("a sequence of 0 tokens".to_owned()),
         Some(sequence) if sequence > decoder.context => Err(format!(
             "a sequence of {sequence} tokens, where `{}` has at most {}",
-            workload.model.name, decoder.context
+            workload.subject.name(),
+            decoder.context
         )),
         Some(sequence) => Ok(dim(sequence)),
     }

@@ -51,7 +51,10 @@ impl Model {
 /// When the workload asks for what the family does not have, in one line.
 pub(crate) fn build(workload: &Workload, device: Device) -> Result<Model, String> {
     let mut builder = Builder::new(device);
-    let network: Box<dyn Network> = match &workload.model.architecture {
+    let Some(profile) = workload.subject.built_in() else {
+        return Err("this worker trains the models of profiles alone".to_owned());
+    };
+    let network: Box<dyn Network> = match &profile.architecture {
         Architecture::Decoder(decoder) => {
             let sequence = language::sequence(workload, decoder)?;
             match decoder.style {

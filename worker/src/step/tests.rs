@@ -6,7 +6,7 @@ use vramfit::measurement::Setting;
 use vramfit::profile::model::{
     Activation, Architecture, Decoder, DecoderStyle, Mlp, ModelProfile, Pinn, ResidualBlock, Resnet,
 };
-use vramfit::workload::{Optimizer as Kind_, OptimizerImplementation};
+use vramfit::workload::{Optimizer as Kind_, OptimizerImplementation, Subject};
 
 use super::*;
 use crate::family;
@@ -33,15 +33,15 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn workload(architecture: Architecture) -> Workload {
     Workload {
-        model: ModelProfile {
+        subject: Subject::BuiltIn(ModelProfile {
             name: "test".to_owned(),
             description: String::new(),
             source: String::new(),
             parameters: 0,
             architecture,
-        },
+        }),
         sequence: Some(8),
-        optimizer: Kind_::Adamw,
+        optimizer: Some(Kind_::Adamw),
         optimizer_implementation: OptimizerImplementation::Foreach,
         gradient_clipping: None,
     }

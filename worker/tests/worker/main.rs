@@ -5,6 +5,7 @@
 //! `VRAMFIT_PYTHON`, which `scripts/setup.sh` sets for cargo.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod function;
 mod machine;
 mod parity;
 mod points;

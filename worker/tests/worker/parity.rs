@@ -8,7 +8,7 @@ use vramfit::units::Bytes;
 use vramfit::workload::{Checkpointing, Precision};
 
 use crate::machine::Machine;
-use crate::worker::{Worker, point, workload};
+use crate::worker::{Worker, point, python, workload};
 
 struct Twin {
     script: &'static str,
@@ -32,10 +32,8 @@ impl Twin {
         checkpointing: Checkpointing,
         accumulation: u32,
     ) -> [u64; 3] {
-        let python = std::env::var_os("VRAMFIT_PYTHON")
-            .expect("VRAMFIT_PYTHON names no Python with PyTorch; run `make setup`");
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity");
-        let mut command = Command::new(python);
+        let mut command = Command::new(python());
         command
             .arg(folder.join(self.script).with_extension("py"))
             .args(["--batch", &self.micro_batch.to_string()])
@@ -59,7 +57,7 @@ impl Twin {
         let [parameters, allocated, reserved] =
             self.original(&machine, precision, checkpointing, accumulation);
         let workload = workload(self.model, self.sequence);
-        assert_eq!(workload.model.parameters, parameters, "{}", self.model);
+        assert_eq!(workload.subject.built_in().unwrap().parameters, parameters, "{}", self.model);
         let point = point(precision, checkpointing, self.micro_batch, accumulation);
         let memory = Worker::on(&machine).ran(&workload, point).memory;
         let what = format!("{} {precision} {checkpointing} ×{accumulation}", self.model);

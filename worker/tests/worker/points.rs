@@ -17,7 +17,7 @@ fn every_profile_states_its_true_parameter_count_and_trains() {
         // The worker refuses a profile whose count is wrong.
         let memory =
             worker.ran(&workload, point(Precision::Bf16, Checkpointing::None, 2, 1)).memory;
-        let parameters = Bytes(4 * workload.model.parameters);
+        let parameters = Bytes(4 * workload.subject.built_in().unwrap().parameters);
         assert!(memory.weights >= parameters, "{model}");
         // The last bias of the physics-informed network moves no derivative and so gets no gradient.
         let trained = parameters.saturating_sub(Bytes(4));
@@ -78,9 +78,9 @@ fn each_knob_changes_what_it_should() {
     // From the third on nothing is new.
     assert_eq!(setting(Precision::Fp32, Checkpointing::None, 16), accumulated);
 
-    workload.optimizer = Optimizer::Sgd;
+    workload.optimizer = Some(Optimizer::Sgd);
     assert_eq!(worker.ran(&workload, plain).memory.optimizer_state, Bytes::ZERO);
-    workload.optimizer = Optimizer::SgdMomentum;
+    workload.optimizer = Some(Optimizer::SgdMomentum);
     let momentum = worker.ran(&workload, plain).memory.optimizer_state;
     assert!(momentum.get() * 3 < memory.optimizer_state.get() * 2);
 }
@@ -94,7 +94,7 @@ fn a_fused_step_needs_no_temporary_of_the_size_of_the_model() {
     let foreach = worker.ran(&workload, point).memory.allocated_peak;
     workload.optimizer_implementation = OptimizerImplementation::Fused;
     let fused = worker.ran(&workload, point).memory.allocated_peak;
-    let parameters = 4 * workload.model.parameters;
+    let parameters = 4 * workload.subject.built_in().unwrap().parameters;
     let saved = foreach.saturating_sub(fused).get();
     assert!(saved.abs_diff(parameters) < parameters / 20, "{saved} for {parameters}");
 }

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use vramfit::measurement::Outcome;
 use vramfit::probe::protocol::{PROTOCOL, Reply};
-use vramfit::workload::{Checkpointing, Precision};
+use vramfit::workload::{Checkpointing, Precision, Subject};
 
 use crate::worker::{Worker, point, program, workload};
 
@@ -57,7 +57,8 @@ fn what_a_model_cannot_do_is_said_and_the_worker_goes_on() {
         (mlp.clone(), plain(0), "a micro-batch of 0 samples"),
         (
             {
-                mlp.model.parameters = 5;
+                let Subject::BuiltIn(model) = &mut mlp.subject else { panic!("a profile") };
+                model.parameters = 5;
                 mlp
             },
             plain(1),
@@ -74,7 +75,7 @@ fn what_a_model_cannot_do_is_said_and_the_worker_goes_on() {
         ),
     ];
     for (workload, point, expected) in cases {
-        let Outcome::Failed { message } = worker.measure(&workload, point) else {
+        let Outcome::Failed { message, .. } = worker.measure(&workload, point) else {
             panic!("a failure: {expected}");
         };
         assert_eq!(message, expected);

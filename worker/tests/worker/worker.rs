@@ -1,5 +1,6 @@
 //! A worker process and the requests that tests send it.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -7,7 +8,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use vramfit::measurement::{Outcome, Point, Ran, Setting};
 use vramfit::probe::protocol::{Hello, Reply, Request};
 use vramfit::profile::model::ModelProfile;
-use vramfit::workload::{Checkpointing, Optimizer, OptimizerImplementation, Precision, Workload};
+use vramfit::workload::{
+    Checkpointing, Optimizer, OptimizerImplementation, Precision, Subject, Workload,
+};
 
 use crate::machine::Machine;
 
@@ -68,8 +71,16 @@ impl Worker {
     pub(crate) fn ran(&mut self, workload: &Workload, point: Point) -> Ran {
         match self.measure(workload, point) {
             Outcome::Ran(ran) => ran,
-            other => panic!("`{}` {other:?}", workload.model.name),
+            other => panic!("`{}` {other:?}", workload.subject.name()),
         }
+    }
+
+    /// The worker in Python, for a function of a file.
+    pub(crate) fn of_function(machine: &Machine, file: &Path, name: &str) -> Self {
+        let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/vramfit_worker");
+        let mut command = Command::new(python());
+        command.arg(package).arg(file).arg(name).env("PYTHONDONTWRITEBYTECODE", "1");
+        Self::start(machine.command(command))
     }
 
     /// Ends the worker's input and waits for its end.
@@ -88,6 +99,12 @@ fn read(replies: &mut impl BufRead) -> Option<Reply> {
 
 pub(crate) fn program() -> &'static str {
     env!("CARGO_BIN_EXE_vramfit-worker")
+}
+
+/// The Python whose PyTorch the worker is linked with.
+pub(crate) fn python() -> OsString {
+    std::env::var_os("VRAMFIT_PYTHON")
+        .expect("VRAMFIT_PYTHON names no Python with PyTorch; run `make setup`")
 }
 
 /// Names of all model profiles.
@@ -112,9 +129,9 @@ pub(crate) fn workload(model: &str, sequence: u32) -> Workload {
     let model: ModelProfile = toml::from_str(&text).unwrap();
     let sequence = model.architecture.max_sequence().map(|longest| sequence.min(longest));
     Workload {
-        model,
+        subject: Subject::BuiltIn(model),
         sequence,
-        optimizer: Optimizer::Adamw,
+        optimizer: Some(Optimizer::Adamw),
         optimizer_implementation: OptimizerImplementation::Foreach,
         gradient_clipping: None,
     }

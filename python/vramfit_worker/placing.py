@@ -1,0 +1,99 @@
+"""The model and its batches onto the device, and the device empty again."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+DEVICE = torch.device("cuda", 0)
+# Filling less than this takes no time worth saving.
+LARGE = 1 << 18
+
+
+class _LeaveUninitialised(TorchFunctionMode):
+    """Leaves large random fills of CPU tensors out, and with them the time they take and the
+    memory of the host that they would touch."""
+
+    FILLS = frozenset({torch.Tensor.normal_, torch.Tensor.uniform_, torch.Tensor.erfinv_})
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in self.FILLS and args[0].numel() >= LARGE and args[0].device.type == "cpu":
+            return args[0]
+        return func(*args, **(kwargs or {}))
+
+
+def building() -> AbstractContextManager[Any]:
+    """Where the user's function is called. A virtual GPU computes nothing, so that no value of a
+    weight matters. (On the device itself nothing is built: what a model computes to decide how it
+    is built, such as rates of stochastic depth, must come out right.)"""
+    return _LeaveUninitialised() if _is_virtual() else nullcontext()
+
+
+def _is_virtual() -> bool:
+    return torch.cuda.get_device_name(DEVICE).endswith("(virtual)")
+
+
+def place(model: nn.Module) -> None:
+    """Moves the model to the device; one without values gets some."""
+    if any(tensor.is_meta for tensor in _tensors(model)):
+        model.to_empty(device=DEVICE)
+        with torch.no_grad():
+            for tensor in _tensors(model):
+                _fill(tensor)
+    else:
+        model.to(DEVICE)
+
+
+def take_away(model: nn.Module) -> None:
+    """Moves the model to the CPU, without gradients, so that its next point finds it as its first
+    one did."""
+    model.zero_grad(set_to_none=True)
+    if _is_virtual():
+        # Its values are none, and copying them would count as reading them.
+        model.to_empty(device="cpu")
+    else:
+        model.to("cpu")
+
+
+def on_device(batch: Any) -> Any:
+    """A batch, whatever it is made of, on the device."""
+    if callable(getattr(batch, "to", None)):
+        return batch.to(DEVICE)
+    if isinstance(batch, (list, tuple)):
+        parts = [on_device(part) for part in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+    if isinstance(batch, Mapping):
+        return {key: on_device(part) for key, part in batch.items()}
+    if dataclasses.is_dataclass(batch) and not isinstance(batch, type):
+        names = [field.name for field in dataclasses.fields(batch)]
+        return dataclasses.replace(batch, **{n: on_device(getattr(batch, n)) for n in names})
+    return batch
+
+
+def empty() -> None:
+    """Gives back all device memory that nothing refers to."""
+    gc.collect()
+    torch.cuda.synchronize()
+    clear_workspaces = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
+    if clear_workspaces is not None:
+        clear_workspaces()
+    torch.cuda.empty_cache()
+
+
+def _tensors(model: nn.Module) -> Iterator[torch.Tensor]:
+    return itertools.chain(model.parameters(), model.buffers())
+
+
+def _fill(tensor: torch.Tensor) -> None:
+    if tensor.is_floating_point() and tensor.requires_grad:
+        tensor.normal_(0.0, 0.02)
+    else:
+        tensor.zero_()

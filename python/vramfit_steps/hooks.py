@@ -57,9 +57,11 @@ class Watch:
             progress.optimizer_state = memory.state(self.optimizers.values())
             progress.weights = memory.weights()
         progress.waiting = enough
+        if enough:
+            # First: who reads that it waits may end it at once.
+            _report_now()
         self.tell()
         if enough:
-            _report_now()
             wait_to_be_ended(self.folder, self.told_by)
 
     def before_backward(self) -> None:

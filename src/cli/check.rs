@@ -208,10 +208,7 @@ fn text(question: &Question, answer: &Answer<'_>) -> String {
         (steps, None) => format!(" x {steps} steps"),
         (steps, Some(rest)) => format!(" x {steps} steps + {rest}"),
     };
-    let what = format!(
-        "{what}, micro-batch {micro_batch}{steps}, {setting}, on {}",
-        answer.gpu
-    );
+    let what = format!("{what}, micro-batch {micro_batch}{steps}, {setting}, on {}", answer.gpu);
     let budget = answer.budget.budget;
     let peak = answer.measurement.ran().map(|ran| (ran.memory.device_peak, ran.allocator_retries));
     let verdict = match peak {

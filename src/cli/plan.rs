@@ -34,8 +34,7 @@ pub(super) fn run(
     let goal = Goal::new(args.target_batch, args.world_size.unwrap_or(ranks), args.ragged)?;
     let setup = choose_gpu::setup(&args.device);
     let chosen = choose_gpu::choose(&args.device, catalog, output)?;
-    let settings =
-        settings::all(&workload.subject, &args.precision, &args.checkpoint, &chosen)?;
+    let settings = settings::all(&workload.subject, &args.precision, &args.checkpoint, &chosen)?;
     let gpu = chosen.open(setup, ranks)?;
     let launch = launch(&workload.subject, &args.measuring)?;
     let mut planner = Planner {

@@ -119,7 +119,8 @@ impl Planner<'_> {
             settings: &self.settings,
             budget: gpu.budget().budget,
         };
-        let mut findings = campaign.run(prober.as_mut(), &mut |findings| progress.update(findings))?;
+        let mut findings =
+            campaign.run(prober.as_mut(), &mut |findings| progress.update(findings))?;
         if matches!(gpu, Gpu::Virtual(_)) {
             self.measure_ladder(&mut findings, prober.as_mut());
         }

@@ -232,8 +232,8 @@ impl fmt::Display for Note {
                 listed(places, f)
             }
             Self::DataDependentSizes { places, lowest_peak, highest_peak } => {
-                let lowest =
-                    lowest_peak.map_or_else(|| "an unknown lower bound".to_owned(), |it| it.to_string());
+                let lowest = lowest_peak
+                    .map_or_else(|| "an unknown lower bound".to_owned(), |it| it.to_string());
                 write!(
                     f,
                     "sizes depend on values nobody knows: the peak is between {lowest} and \

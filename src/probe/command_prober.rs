@@ -16,7 +16,7 @@ use super::trial::{End, Ended, Start, Trial};
 use super::worker_prober::{STEPS, TIMED_STEPS};
 use super::{GpuProber, Launch, Prober, Record};
 use crate::device::{Gpu, Sampler, Sight, Whose, python_environment, read_run_reports};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, one_line};
 use crate::measurement::{Evidence, EvidenceKind, Measurement, Memory, Outcome, Point, Ran};
 use crate::units::Bytes;
 use crate::workload::{Command, Values, Variable, Workload};
@@ -31,8 +31,8 @@ pub(super) struct CommandProber<'a> {
     launch: Launch,
     sources: Arc<Sources>,
     record: Option<Record>,
-    /// Processes of the virtual GPU whose reports were taken in.
-    known: Vec<u32>,
+    /// The virtual GPU's reports of runs before.
+    known: Vec<Report>,
     hello: Option<Hello>,
     unnamed: bool,
     others_grew: Bytes,
@@ -124,8 +124,9 @@ impl<'a> CommandProber<'a> {
         };
         let ended = trial.watch()?;
         let mut reports = read_run_reports(gpu.folder()).reports;
-        reports.retain(|report| !self.known.contains(&report.pid));
-        self.known.extend(reports.iter().map(|report| report.pid));
+        // Not by process id alone, which is given out again.
+        reports.retain(|report| !self.known.contains(report));
+        self.known.extend(reports.iter().cloned());
         Ok((ended, Seen { reports, sight: None }))
     }
 
@@ -202,7 +203,7 @@ impl Run<'_> {
         let place = of_python()
             .flat_map(|python| &python.out_of_memory)
             .find_map(|request| request.places.first())
-            .map(|place| format!(" (at line {} of {}: `{}`)", place.line, place.file, place.code));
+            .map(|place| format!(" (at {})", one_line(&place.to_string())));
         let place = place.unwrap_or_default();
         match written {
             Some(OutOfMemory::Device(words)) => return Some(words + &place),

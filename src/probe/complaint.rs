@@ -83,10 +83,7 @@ pub(super) fn uncaught(lines: &[String]) -> Option<Uncaught> {
         }
     }
     let frames = if frames.is_empty() { String::new() } else { frames.join("\n") };
-    Some(Uncaught {
-        exception: shorten(exception?, LONGEST),
-        frames: harmless_lines(&frames),
-    })
+    Some(Uncaught { exception: shorten(exception?, LONGEST), frames: harmless_lines(&frames) })
 }
 
 /// The last line with something in it.

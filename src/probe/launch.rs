@@ -134,9 +134,11 @@ impl Launch {
     pub(super) fn start(&self, kind: EvidenceKind) -> Start {
         let (command, doing, timeout) = match &self.kind {
             // A command has no worker; of one that is asked for nevertheless, the built-in one is it.
-            Kind::Command(_) => {
-                (Command::new(worker::program()), "before it was ready".to_owned(), self.timeout(kind))
-            }
+            Kind::Command(_) => (
+                Command::new(worker::program()),
+                "before it was ready".to_owned(),
+                self.timeout(kind),
+            ),
             Kind::BuiltIn(program) => {
                 (Command::new(program), "before it was ready".to_owned(), self.timeout(kind))
             }

@@ -63,9 +63,7 @@ pub(super) fn read(folder: &Path) -> Vec<Progress> {
 pub(super) fn all_wait(progress: &[Progress], ranks: Option<u32>) -> bool {
     let mut training = progress.iter().filter(|it| it.steps > 0).peekable();
     let least = ranks.unwrap_or(1) as usize;
-    training.peek().is_some()
-        && training.clone().count() >= least
-        && training.all(|it| it.waiting)
+    training.peek().is_some() && training.clone().count() >= least && training.all(|it| it.waiting)
 }
 
 #[cfg(test)]

@@ -40,7 +40,10 @@ impl Sources {
     pub(super) fn command(&self, function: &Function, setup: PythonSetup) -> Command {
         let mut command = Command::new(&function.python);
         command.envs(python_environment(self.folder(), setup));
-        command.arg(python_packages(self.folder()).join(PACKAGE)).arg(&function.file).arg(&function.name);
+        command
+            .arg(python_packages(self.folder()).join(PACKAGE))
+            .arg(&function.file)
+            .arg(&function.name);
         command
     }
 }

@@ -115,14 +115,14 @@ impl Trial {
         };
         let no_thread = |source| Error::new(ErrorKind::NoThread { source });
         if let Some(pipe) = stderr {
-            let (lines, thread) = LastLines::read(pipe, KEPT_LINES, start.listener, "stderr")
-                .map_err(no_thread)?;
+            let (lines, thread) =
+                LastLines::read(pipe, KEPT_LINES, start.listener, "stderr").map_err(no_thread)?;
             trial.stderr = lines;
             trial.threads.push(thread);
         }
         if let Some(pipe) = stdout {
-            let (lines, thread) = LastLines::read(pipe, KEPT_LINES, start.listener, "stdout")
-                .map_err(no_thread)?;
+            let (lines, thread) =
+                LastLines::read(pipe, KEPT_LINES, start.listener, "stdout").map_err(no_thread)?;
             trial.stdout = lines;
             trial.threads.push(thread);
         }

@@ -100,7 +100,8 @@ impl<'a> WorkerProber<'a> {
             self.build(&mut worker, workload)?;
         }
         self.hello = Some(worker.hello().clone());
-        let sampler = Sampler::start(nvml.clone(), uuid.to_owned(), Whose::Process(worker.pid()), baseline)?;
+        let sampler =
+            Sampler::start(nvml.clone(), uuid.to_owned(), Whose::Process(worker.pid()), baseline)?;
         let context = sampler.look().process;
         Ok(Running { worker, sampler, context, points: 0 })
     }

@@ -1,6 +1,5 @@
 //! What a program did on a virtual GPU, for a person and for a file.
 
-
 use serde::Serialize;
 use vramfit_vgpu_schema::{EndedBy, OutOfMemory, Report};
 

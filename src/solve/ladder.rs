@@ -1,5 +1,5 @@
 use super::rank::recomputation;
-use crate::measurement::{Point, Setting};
+use crate::measurement::{Measurement, Outcome, Point, Setting};
 use crate::plan::{Rung, Step};
 use crate::probe::Findings;
 use crate::workload::{Goal, Precision};
@@ -58,12 +58,15 @@ pub fn compared(findings: &Findings, settings: &[Setting], goal: &Goal) -> Vec<C
     rungs
 }
 
-/// What each rung takes and allows, from what was measured. Rungs that were not measured are left
-/// out.
+/// What each rung takes and allows, from what was measured. Rungs that were not, or failed for
+/// themselves, are left out.
 pub fn ladder(findings: &Findings, rungs: &[Compared], goal: &Goal) -> Vec<Rung> {
     let rung = |compared: &Compared| {
         let Compared { step, point, accumulates } = *compared;
-        let evidence = findings.measurements.iter().position(|known| known.point == point)?;
+        let is_known = |known: &Measurement| {
+            known.point == point && !matches!(known.outcome, Outcome::Failed { .. })
+        };
+        let evidence = findings.measurements.iter().position(is_known)?;
         let largest = largest(findings, point.setting);
         Some(Rung {
             step,

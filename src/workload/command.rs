@@ -1,5 +1,5 @@
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,11 +45,7 @@ impl Command {
     ///
     /// # Errors
     /// When one is mistyped, has texts that it cannot have, or none stands for the micro-batch.
-    pub fn new(
-        words: Vec<String>,
-        folder: PathBuf,
-        vary: Vec<Variable>,
-    ) -> Result<Self, Error> {
+    pub fn new(words: Vec<String>, folder: PathBuf, vary: Vec<Variable>) -> Result<Self, Error> {
         for word in &words {
             parts(word)?;
         }
@@ -121,9 +117,14 @@ impl Command {
         ranks(&self.words)
     }
 
-    /// The command on one line, shortened.
+    /// The command on one line, its program without its folder, shortened.
     pub fn name(&self) -> String {
-        let text = quoted(&self.words);
+        let mut words = self.words.clone();
+        if let Some(program) = words.first_mut() {
+            let name = Path::new(program.as_str()).file_name();
+            *program = name.map_or_else(String::new, |it| it.to_string_lossy().into_owned());
+        }
+        let text = quoted(&words);
         match text.char_indices().nth(SHOWN) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text,
@@ -239,9 +240,8 @@ mod tests {
     #[test]
     fn an_optional_word_without_text_is_left_out() {
         let command = command("t {micro_batch} {bf16:--bf16} {checkpoint:--ckpt|--no-ckpt} {fp16}");
-        let filled = |precision, checkpointing| {
-            command.filled(&values(precision, checkpointing)).join(" ")
-        };
+        let filled =
+            |precision, checkpointing| command.filled(&values(precision, checkpointing)).join(" ");
         assert_eq!(filled(PLAIN.0, PLAIN.1), "t 8 --no-ckpt False");
         assert_eq!(filled(Precision::Bf16, Checkpointing::Full), "t 8 --bf16 --ckpt False");
         assert_eq!(filled(Precision::Fp16, Checkpointing::None), "t 8 --no-ckpt True");

@@ -7,6 +7,7 @@ mod campaign;
 mod check;
 /// How commands answer: words, streams, exit status.
 mod cli;
+mod command;
 /// The fake worker.
 mod fake;
 /// Which module may know of which.

@@ -317,7 +317,8 @@ pub(super) struct MeasuringArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 
-    /// Seconds that one point may take [default: 120 on a virtual GPU, 600 on a real one]
+    /// Seconds that one point may take
+    /// [default: 600, of a built-in model or a function on a virtual GPU 120]
     #[arg(long, value_name = "SECONDS", value_parser = values::count)]
     pub(super) timeout: Option<u32>,
 

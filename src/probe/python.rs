@@ -14,7 +14,7 @@ use crate::workload::Function;
 const PACKAGE: &str = "vramfit_worker";
 
 /// Its files.
-const FILES: [(&str, &str); 13] = [
+const FILES: [(&str, &str); 14] = [
     ("__init__.py", include_str!("../../python/vramfit_worker/__init__.py")),
     ("__main__.py", include_str!("../../python/vramfit_worker/__main__.py")),
     ("bench.py", include_str!("../../python/vramfit_worker/bench.py")),
@@ -22,6 +22,7 @@ const FILES: [(&str, &str); 13] = [
     ("definition.py", include_str!("../../python/vramfit_worker/definition.py")),
     ("device.py", include_str!("../../python/vramfit_worker/device.py")),
     ("faults.py", include_str!("../../python/vramfit_worker/faults.py")),
+    ("fills.py", include_str!("../../python/vramfit_worker/fills.py")),
     ("measuring.py", include_str!("../../python/vramfit_worker/measuring.py")),
     ("placing.py", include_str!("../../python/vramfit_worker/placing.py")),
     ("serve.py", include_str!("../../python/vramfit_worker/serve.py")),

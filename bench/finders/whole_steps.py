@@ -1,7 +1,7 @@
-"""What really fits: whole optimizer steps in PyTorch alone. usage: whole_steps.py CASE OUTPUT BATCH...
+"""What really fits: whole optimizer steps in PyTorch alone. usage: whole_steps.py CASE OUTPUT MICRO_STEPS [BATCH...]
 
-Without a batch size it bisects for the largest one that fits. Each size begins with an empty
-allocator.
+MICRO_STEPS is how many batches one optimizer step takes. Without a batch size it bisects for the
+largest one that fits. Each size begins with an empty allocator.
 """
 
 import contextlib
@@ -19,13 +19,13 @@ BEYOND = 4
 
 
 def main():
-    name, output, *sizes = sys.argv[1:]
+    name, output, micro_steps, *sizes = sys.argv[1:]
     case = workload.cases()[name]
     results = {}
 
     def attempt(size):
         if size not in results:
-            results[size] = train(case, size)
+            results[size] = train(case, size, int(micro_steps))
         return results[size]["fits"]
 
     if sizes:
@@ -47,11 +47,11 @@ def bisect(attempt):
         attempt(size)
 
 
-def train(case, size):
+def train(case, size, micro_steps):
     before = torch.cuda.memory_stats()
     state_bytes = None
     try:
-        state_bytes = steps(case, size)
+        state_bytes = steps(case, size, micro_steps)
     except RuntimeError:
         # What cuDNN says when it has no memory is another error.
         if count(torch.cuda.memory_stats(), "num_ooms") == count(before, "num_ooms"):
@@ -67,7 +67,7 @@ def train(case, size):
     }
 
 
-def steps(case, size):
+def steps(case, size, micro_steps):
     """Bytes of the optimizer's state after the last step."""
     model = case.model().train().to(DEVICE)
     optimizer = workload.optimizer(model.parameters())
@@ -76,10 +76,11 @@ def steps(case, size):
         autocast = lambda: torch.autocast(DEVICE, torch.bfloat16)
     for _ in range(workload.STEPS):
         optimizer.zero_grad()
-        batch = {key: part.to(DEVICE) for key, part in case.batch(size).items()}
-        with autocast():
-            loss = model(**batch)["loss"]
-        loss.backward()
+        for _ in range(micro_steps):
+            batch = {key: part.to(DEVICE) for key, part in case.batch(size).items()}
+            with autocast():
+                loss = model(**batch)["loss"] / micro_steps
+            loss.backward()
         optimizer.step()
     parts = (part for state in optimizer.state.values() for part in state.values())
     return sum(part.nbytes for part in parts if part.device.type == DEVICE)

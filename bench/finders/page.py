@@ -2,6 +2,7 @@
 
 import statistics
 
+from finders import same_setting
 from tables import percent, seconds, table
 
 NAMES = {
@@ -88,14 +89,14 @@ def largest(truth):
 
 def answer(case, it):
     """The micro-batch, with the setting where it is not the one of the others."""
-    same = it.get("setting") in (None, {"precision": case["precision"], "checkpointing": "none"})
+    same = same_setting(case["case"], it)
     other = "" if same else f" ({it['setting']['precision']}, {it['setting']['checkpointing']})"
     answers = sorted(set(it["answers"]))
     return " or ".join(map(str, answers)) + other
 
 
 def verdicts(case, it):
-    if it.get("setting") not in (None, {"precision": case["precision"], "checkpointing": "none"}):
+    if not same_setting(case["case"], it):
         return ["another setting", "another setting", "-"]
     truths, size = case["whole_steps"], str(it["answer"])
     share = it["answer"] / truths["1"]["largest"]

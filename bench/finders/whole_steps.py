@@ -1,7 +1,7 @@
 """What really fits: whole optimizer steps in PyTorch alone. usage: whole_steps.py CASE OUTPUT MICRO_STEPS [BATCH...]
 
 MICRO_STEPS is how many batches one optimizer step takes. Without a batch size it bisects for the
-largest one that fits. Each size begins with an empty allocator.
+largest one that fits, and for the largest that does so without flushing. Each size begins with an empty allocator.
 """
 
 import contextlib
@@ -28,23 +28,29 @@ def main():
             results[size] = train(case, size, int(micro_steps))
         return results[size]["fits"]
 
+    def without_flushing(size):
+        return attempt(size) and not results[size]["flushed"]
+
     if sizes:
         for size in sizes:
             attempt(int(size))
     else:
-        bisect(attempt)
+        high = bisect(attempt)
+        for size in range(high + 1, high + 1 + BEYOND):
+            attempt(size)
+        bisect(without_flushing)
     pathlib.Path(output).write_text(json.dumps(results))
 
 
 def bisect(attempt):
+    """The smallest size that fails after one that does not."""
     low, high = 0, 1
     while attempt(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if attempt(middle) else (low, middle)
-    for size in range(high + 1, high + 1 + BEYOND):
-        attempt(size)
+    return high
 
 
 def train(case, size, micro_steps):

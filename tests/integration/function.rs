@@ -527,10 +527,9 @@ def workload():
 
 #[test]
 fn the_tests_of_the_python_worker_itself_pass() {
-    let Ok(python) = std::env::var("VRAMFIT_PYTHON") else {
-        assert!(cfg!(debug_assertions), "`make test` says which Python to use");
-        return;
-    };
+    let python = std::env::var("VRAMFIT_PYTHON").ok();
+    assert!(python.is_some() || cfg!(debug_assertions), "`make test` says which Python to use");
+    let Some(python) = python else { return };
     let output = std::process::Command::new(python)
         .args(["-B", "-m", "unittest", "discover", "-s", "tests", "-t", "."])
         .current_dir(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("python"))

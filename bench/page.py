@@ -44,8 +44,9 @@ HEAD = """\
 Written by `make bench`; the numbers behind it, repetition by repetition, are in
 [benchmarks.json](benchmarks.json). All of it is measured in one run on one machine, but for
 sections that say otherwise at their end. What is compared is measured in alternation, so that a
-busier or slower moment meets both sides. The ratios say more than the seconds. How true the memory is that vramfit states is another question, which
-[accuracy.md](accuracy.md) answers; nothing here was computed on a GPU.
+busier or slower moment meets both sides. The ratios say more than the seconds. How true the memory
+is that vramfit states is another question, which [accuracy.md](accuracy.md) answers; nothing here
+was computed on a GPU.
 """
 
 

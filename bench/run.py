@@ -57,7 +57,7 @@ def measure(arguments):
     if "share" in arguments.only:
         measured["share"] = share.measure(workloads, 1 if arguments.quick else 4, say)
     if "finders" in arguments.only:
-        measured["finders"] = finders.measure(1 if arguments.quick else 3, say)
+        measured["finders"] = finders.measure(1 if arguments.quick else 2, say)
     return measured
 
 

@@ -22,15 +22,16 @@ TEXT = """
 The same model, samples, precision and optimizer (AdamW, foreach) on the same virtual card; each
 finder with its defaults, in a process of its own, under `vramfit run`, which knows nothing of them.
 *Wall* is from the command to its answer, importing included, in alternation; *by vramfit* is the
-median of the rounds' ratios to vramfit's first row; *search* is the wall time without what comes before
-the first trial. **Nothing is computed here, so these times are those of the host code alone.** On a real
+median of the rounds' ratios to vramfit's first row; *search* is the part of it after the imports, for
+vramfit the time of its points. **Nothing is computed here, so these times are those of the host code alone.** On a real
 GPU the peers' trials run their kernels, and need the card; vramfit's run where there is none.
 
 *Whole steps* is a test of each answer by a plain PyTorch loop: three optimizer steps, so that the
 optimizer's state is there in the later two. *Accumulating* is the same with two micro-steps in each, where
 gradients are live already when a forward pass begins. *Flushing* means that it ran, but only since
 the allocator gave back its cache and asked again. The largest batch that fits is found by
-bisection, and run once more in a fresh process, as is the next, which fails.
+bisection, and run once more in a fresh process, as is the next, which fails; *of the largest* is the
+answer's share of it with one batch a step.
 """
 
 KNOWLEDGE = """

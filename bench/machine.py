@@ -9,6 +9,8 @@ import subprocess
 
 from processes import ROOT, VRAMFIT
 
+PACKAGES = ("torch", "torchvision", "transformers", "accelerate", "lightning")
+
 
 def describe():
     return {
@@ -21,7 +23,7 @@ def describe():
         "vramfit": first_line([str(VRAMFIT), "--version"]).split()[-1],
         "commit": first_line(["git", "-C", str(ROOT), "describe", "--always", "--dirty"]),
         "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in ("torch", "torchvision", "transformers")},
+        **{name: importlib.metadata.version(name) for name in PACKAGES},
     }
 
 

@@ -2,6 +2,9 @@
 
 import statistics
 
+from finders import page as finders
+from tables import gib, mib, percent, seconds, table
+
 METHODS = {
     "worker": "virtual GPU, vramfit's worker",
     "virtual": "virtual GPU, Python",
@@ -14,24 +17,36 @@ PRECISIONS = {
 
 
 def render(results):
-    parts = [HEAD, summary(results), machine(results["machine"]), plans(results["plans"])]
-    if "points" in results:
-        parts.append(points(results["points"]))
-    if "steps" in results:
-        parts.append(steps(results["steps"]))
-    if "share" in results:
-        parts.append(share(results["share"]))
+    sections = {
+        "plans": plans, "points": points, "steps": steps, "share": share, "finders": finders.render,
+    }
+    parts = [HEAD, summary(results), machine(results["machine"])]
+    for name, words in sections.items():
+        if name in results:
+            parts.append(words(results[name]))
+            if name in results["apart"]:
+                parts.append(apart(results["apart"][name]))
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def apart(it):
+    text = (
+        f"Measured apart from the rest: {it['date']}, {it['cpu']}, {it['cores']} cores used, "
+        f"vramfit {it['vramfit']} ({it['commit']}), accelerate {it['accelerate']}, Lightning {it['lightning']}, load average {it['load']:.1f} at "
+        f"the start and {it['load_at_end']:.1f} at the end."
+    )
+    return text + (f" {BUSY}" if is_busy(it) else "")
 
 
 HEAD = """\
 # Benchmarks
 
 Written by `make bench`; the numbers behind it, repetition by repetition, are in
-[benchmarks.json](benchmarks.json). All of it is measured in one run on one machine, and what is
-compared is measured in alternation, so that a busier or slower moment meets both sides. The ratios
-say more than the seconds. How true the memory is that vramfit states is another question, which
-[accuracy.md](accuracy.md) answers; nothing here was computed on a GPU.
+[benchmarks.json](benchmarks.json). All of it is measured in one run on one machine, but for
+sections that say otherwise at their end. What is compared is measured in alternation, so that a
+busier or slower moment meets both sides. The ratios say more than the seconds. How true the memory
+is that vramfit states is another question, which [accuracy.md](accuracy.md) answers; nothing here
+was computed on a GPU.
 """
 
 
@@ -46,6 +61,7 @@ def summary(results):
             f"{times(methods['fake-cuda'], methods['virtual'])} the time of the same program on the "
             f"virtual GPU, and {times(methods['fake-cuda'], methods['worker'])} that of vramfit's worker."
         )
+    lines += finders.summary(results.get("finders", []))
     added = [added_share(it) for it in results.get("share") or []]
     if added:
         lines.append(
@@ -67,13 +83,20 @@ def machine(it):
             ["vramfit", f"{it['vramfit']} ({it['commit']})"],
             ["PyTorch, torchvision, transformers",
              f"{it['torch']}, {it['torchvision']}, {it['transformers']}"],
+            ["accelerate, Lightning",
+             ", ".join(it.get(name, "not recorded") for name in ("accelerate", "lightning"))],
             ["Python", it["python"]],
         ],
         "ll",
     )
-    if it["load"] > it["cores"] / 2:
-        text += "\nOther programs kept this machine busy: trust the ratios, not the seconds.\n"
-    return text
+    return text + (f"\n{BUSY}\n" if is_busy(it) else "")
+
+
+BUSY = "Other programs kept the machine busy: trust the ratios, not the seconds."
+
+
+def is_busy(it):
+    return it["load"] > it["cores"] / 2
 
 
 PLANS = """
@@ -225,31 +248,3 @@ def percentiles(it):
         seconds(it["median_seconds"]),
         f"({seconds(it['p10_seconds'])} to {seconds(it['p90_seconds'])})",
     ])
-
-
-def seconds(value):
-    return f"{value:.2f} s" if value >= 1 else f"{1e3 * value:.3g} ms"
-
-
-def percent(value):
-    return f"{100 * value:.1f} %"
-
-
-def mib(value):
-    return f"{value / 2**20:.0f} MiB"
-
-
-def gib(value):
-    return f"{value / 2**30:.1f} GiB"
-
-
-def table(header, rows, alignment):
-    """A Markdown table; `alignment` has an l or an r for each column."""
-    cells = [header, *rows]
-    widths = [max(3, *(len(row[column]) for row in cells)) for column in range(len(header))]
-    pad = lambda text, column: (str.ljust if alignment[column] == "l" else str.rjust)(text, widths[column])
-    line = lambda row: "| " + " | ".join(pad(text, column) for column, text in enumerate(row)) + " |"
-    rule = "|".join(
-        "-" * (width + 1) + (":" if side == "r" else "-") for width, side in zip(widths, alignment)
-    )
-    return "\n".join([line(header), f"|{rule}|", *map(line, rows)]) + "\n"

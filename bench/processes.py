@@ -82,7 +82,8 @@ class Worker(Process):
 
 
 def on_virtual_gpu(command):
-    return [str(VRAMFIT), "run", "--gpu", GPU, "--", *command]
+    # What is measured is the virtual GPU, not the computing of small tensors for Python beside it.
+    return [str(VRAMFIT), "run", "--no-shadow", "--gpu", GPU, "--", *command]
 
 
 def plan(model):

@@ -25,22 +25,29 @@ class _AfterImport:
 
     def __init__(self, actions: dict[str, Callable[[], None]]) -> None:
         self._actions = actions
+        self._asking: set[str] = set()
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The specification of a module that is waited for; else none, and others are asked."""
-        action = self._actions.pop(name, None)
-        if action is None:
+        if name not in self._actions or name in self._asking:
             return None
-        spec = importlib.util.find_spec(name)
+        self._asking.add(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._asking.remove(name)
         loader: Any = None if spec is None else spec.loader
         if hasattr(loader, "exec_module"):
             execute = loader.exec_module
 
             def execute_then_act(module: ModuleType) -> None:
                 execute(module)
-                action()
+                # Not before: who asks whether a module could be found need not import it.
+                action = self._actions.pop(name, None)
+                if action is not None:
+                    action()
 
             loader.exec_module = execute_then_act
         return spec

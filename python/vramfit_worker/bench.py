@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 import time
@@ -44,6 +45,7 @@ class Bench:
         # Models whose checkpointing cannot be undone; the user's code may return one again.
         self._altered: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._models: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+        gc.collect()
         placing.empty()
         # What the user's file itself put on the device stays there.
         self._left_by_import = torch.cuda.memory_allocated(placing.DEVICE)
@@ -79,7 +81,7 @@ class Bench:
         except torch.cuda.OutOfMemoryError as error:
             measuring.release_frames(error)
             return measuring.out_of_memory(str(error))
-        placing.empty()
+        self._tidy()
         measured = measuring.measure(definition, recipe, request["steps"])
         self._trainer = measured.trainer
         if measured.undo is not None:
@@ -93,7 +95,7 @@ class Bench:
         if kept and kept.sequence == sequence and kept.definition.model not in self._altered:
             return kept.definition
         self._kept = kept = None
-        placing.empty()
+        self._collect_strays()
         definition = self._define(sequence)
         if definition.model in self._altered:
             raise Refusal(
@@ -119,20 +121,34 @@ class Bench:
         if self._kept and self._trainer and self._build_seconds <= LONG_SECONDS:
             self._kept = None
         self._trainer = None
-        placing.empty()
+        self._collect_strays()
         for model in list(self._models):
             placing.take_away(model)
-        placing.empty()
+        self._tidy()
         if self._kept and self._left() > 0:
             # The model holds tensors that do not move with it.
             self._kept = None
-            placing.empty()
+            self._tidy()
         if self._left() > 0:
             raise Refusal(
                 f"{self._left()} bytes of the point before cannot be released; "
                 "a fresh worker is needed"
             )
         self._is_empty = True
+
+    def _collect_strays(self) -> None:
+        """Has Python look for garbage where a model is left that nobody should hold. It looks
+        through all that was ever imported, which takes longer than some points."""
+        kept = self._kept and self._kept.definition.model
+        if any(model is not kept for model in self._models):
+            gc.collect()
+
+    def _tidy(self) -> None:
+        """Gives back device memory, and looks for garbage where some is left."""
+        placing.empty()
+        if self._left() > 0:
+            gc.collect()
+            placing.empty()
 
     def _left(self) -> int:
         return torch.cuda.memory_allocated(placing.DEVICE) - self._left_by_import

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
+import functools
 import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -11,32 +11,25 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
+
+from . import fills
 
 DEVICE = torch.device("cuda", 0)
-# Filling less than this takes no time worth saving.
-LARGE = 1 << 18
-
-
-class _LeaveUninitialised(TorchFunctionMode):
-    """Leaves large random fills of CPU tensors out, and with them the time they take and the
-    memory of the host that they would touch."""
-
-    FILLS = frozenset({torch.Tensor.normal_, torch.Tensor.uniform_, torch.Tensor.erfinv_})
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in self.FILLS and args[0].numel() >= LARGE and args[0].device.type == "cpu":
-            return args[0]
-        return func(*args, **(kwargs or {}))
 
 
 def building() -> AbstractContextManager[Any]:
     """Where the user's function is called. A virtual GPU computes nothing, so that no value of a
     weight matters. (On the device itself nothing is built: what a model computes to decide how it
     is built, such as rates of stochastic depth, must come out right.)"""
-    return _LeaveUninitialised() if _is_virtual() else nullcontext()
+    return fills.left_out() if _is_virtual() else nullcontext()
 
 
+def batching() -> AbstractContextManager[Any]:
+    """Where the user's batches are made."""
+    return fills.repeated() if _is_virtual() else nullcontext()
+
+
+@functools.cache
 def _is_virtual() -> bool:
     return torch.cuda.get_device_name(DEVICE).endswith("(virtual)")
 
@@ -79,8 +72,7 @@ def on_device(batch: Any) -> Any:
 
 
 def empty() -> None:
-    """Gives back all device memory that nothing refers to."""
-    gc.collect()
+    """Gives back all device memory that is not in use."""
     torch.cuda.synchronize()
     clear_workspaces = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
     if clear_workspaces is not None:

@@ -14,7 +14,7 @@ from torch import nn
 
 from .definition import Definition
 from .faults import PointFault, users
-from .placing import DEVICE, on_device
+from .placing import DEVICE, batching, on_device
 from .user_code import of_type
 
 # Equal micro-steps that are really run: the first makes the gradients, the second adds to them, and
@@ -116,7 +116,7 @@ class Trainer:
         self.model.eval()
         try:
             if callable(batch) and not isinstance(batch, (torch.Tensor, Mapping)):
-                with users("`eval_batch()`"):
+                with users("`eval_batch()`"), batching():
                     batch = batch()
             batch = on_device(batch)
             with torch.no_grad(), self._autocast():
@@ -126,7 +126,7 @@ class Trainer:
 
     def _micro_step(self, samples: int, at: Callable[[Border], None]) -> None:
         at(Border.BEFORE_MICRO_STEP)
-        with users(f"`batch({samples})`"):
+        with users(f"`batch({samples})`"), batching():
             batch = self.definition.batch(samples)
         if batch is None:
             raise PointFault(f"`batch({samples})` returned nothing")

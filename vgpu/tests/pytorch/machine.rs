@@ -111,11 +111,6 @@ impl Machine {
         self.finish(name, child)
     }
 
-    /// Its folder.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// Waits for a program that was started by hand.
     #[track_caller]
     pub(crate) fn finish(&self, name: &str, child: Child) -> (String, Report) {

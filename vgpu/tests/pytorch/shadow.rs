@@ -190,6 +190,20 @@ fn the_users_own_sitecustomize_runs_too() {
 }
 
 #[test]
+fn a_program_may_ask_for_torch_before_it_imports_it() {
+    let machine = Machine::new(vec![laptop()]);
+    let own = machine.folder().join("own");
+    std::fs::create_dir(&own).unwrap();
+    // As transformers does, to see what is installed.
+    let asking = "import importlib.util\nassert importlib.util.find_spec('torch')\n";
+    std::fs::write(own.join("sitecustomize.py"), asking).unwrap();
+    let path = std::env::join_paths([sources(), own]).unwrap();
+    let child = helped(&machine, "memory").env("PYTHONPATH", path).spawn().unwrap();
+    let (_, report) = machine.finish("memory", child);
+    assert_eq!(report.python.expect("PyTorch was watched").shadow.absent, None);
+}
+
+#[test]
 fn switched_off_it_says_so_and_still_tells_lines() {
     let machine = Machine::new(vec![laptop()]);
     let mut command = helped(&machine, "unknown");

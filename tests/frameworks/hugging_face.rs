@@ -11,10 +11,16 @@ fn plain() -> Trained {
 }
 
 #[test]
-fn the_trainer_takes_the_same_bytes_again_and_with_or_without_shadow_execution() {
+fn the_trainer_takes_the_same_bytes_again_and_without_shadow_execution_those_of_a_mask_more() {
     let first = plain();
     assert_eq!(plain().peaks(), first.peaks());
-    assert_eq!(trainer(&["--bf16"]).flags(&["--no-shadow"]).trains(3, 3).peaks(), first.peaks());
+    // It asks whether sequences are packed, by `all()` of a small tensor. Where nothing answers, it
+    // makes a mask for each sequence, and attention in another way.
+    let without = trainer(&["--bf16"]).flags(&["--no-shadow"]).trains(3, 3);
+    let mask = 4 * 256 * 256;
+    assert!(without.allocated() > first.allocated() + mask, "{:?}", without.peaks());
+    let reads = &without.document.processes[0].read_backs;
+    assert!(reads.iter().any(|read| read.bytes == 1), "{reads:?}");
 }
 
 #[test]
@@ -68,7 +74,9 @@ fn a_trainer_that_is_too_large_ends_at_the_users_line() {
 
 #[test]
 fn adapters_take_less_than_all_weights_and_checkpointing_less_still() {
-    let program = |arguments: &[&'static str]| Program::new("peft_lora", arguments);
+    // The norm of gradients is of the weights' type.
+    let program =
+        |arguments: &[&'static str]| Program::new("peft_lora", arguments).reads(&["bfloat16"]);
     let adapters = program(&[]).trains(3, 3);
     // Rank 8 on four projections of six layers: q and o are 512 x 512, k and v 256 x 512.
     assert_eq!(adapters.number("trained"), 6 * 8 * (2 * (512 + 512) + 2 * (256 + 512)));
@@ -80,7 +88,5 @@ fn adapters_take_less_than_all_weights_and_checkpointing_less_still() {
     assert!(checkpointed.allocated() < adapters.allocated() * 3 / 4, "{:?}", checkpointed.peaks());
     if is_thorough() {
         assert_eq!(program(&[]).trains(3, 3).peaks(), adapters.peaks());
-        let unshadowed = program(&[]).flags(&["--no-shadow"]).trains(3, 3);
-        assert!(unshadowed.allocated() > 0);
     }
 }

@@ -138,7 +138,7 @@ impl<'a> Program<'a> {
         assert_eq!(document.exit_status, Some(0), "{title}:\n{output}{said}");
         let mut answers: Vec<Value> = output
             .lines()
-            .filter(|line| line.starts_with('{'))
+            .filter(|line| line.starts_with("{\""))
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
         answers.sort_by_key(|answer| answer["rank"].as_u64());

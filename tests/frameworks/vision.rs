@@ -65,10 +65,12 @@ fn architectures_of_torchvision_train() {
 }
 
 #[test]
-fn loader_workers_that_pin_memory_change_no_byte_and_a_larger_batch_does() {
+fn neither_loader_workers_nor_shadow_execution_change_a_byte_and_a_larger_batch_does() {
     let plain = torchvision(&["--channels-last", "--bf16"]).trains(3, 3);
     let workers = torchvision(&["--channels-last", "--bf16", "--workers", "2"]).trains(3, 3);
     assert_eq!(workers.peaks(), plain.peaks());
+    let without = torchvision(&["--channels-last", "--bf16"]).flags(&["--no-shadow"]).trains(3, 3);
+    assert_eq!(without.peaks(), plain.peaks());
     let double = torchvision(&["--channels-last", "--bf16", "--batch-size", "16"]).trains(3, 3);
     // The first activation of ResNet-18 alone, in bf16, with what its norm and its ReLU make of it.
     let first = 3 * 2 * 8 * 64 * 112 * 112;

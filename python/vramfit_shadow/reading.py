@@ -120,7 +120,7 @@ def _bring(operator: Operator, target: Tensor, source: Tensor) -> None:
 
 
 def _arrived(source: Tensor) -> bool:
-    """Whether it came from the host or from other ranks as it is, which is not an operator's doing."""
+    """Whether it came as it is from the host or from other ranks: that is no operator's doing."""
     size = source.numel() * source.element_size()
     return source.is_contiguous() and bool(_library.is_known(source.data_ptr(), size))
 

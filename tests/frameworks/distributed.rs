@@ -1,8 +1,16 @@
+use crate::environment::{self, Environment};
 use crate::program::{MIB, Program};
 
 #[test]
 fn torchrun_with_two_ranks_is_reported_rank_by_rank() {
-    let run = Program::new("ddp", &[]).ranks(2).trains(8, 8);
+    for environment in environment::all() {
+        check(environment);
+    }
+}
+
+#[track_caller]
+fn check(environment: Environment) {
+    let run = Program::new("ddp", &[]).environment(environment).ranks(2).trains(8, 8);
     assert_eq!(run.document.gpus, 2);
     let reports = &run.document.processes;
     for (rank, (answer, report)) in run.answers.iter().zip(reports).enumerate() {

@@ -17,11 +17,13 @@ parser.add_argument("--steps", type=int, default=3)
 args = parser.parse_args()
 
 set_seed(0)
-accelerator = Accelerator(
-    mixed_precision=args.precision, gradient_accumulation_steps=args.accum
-)
+accelerator = Accelerator(mixed_precision=args.precision, gradient_accumulation_steps=args.accum)
 config = BertConfig(
-    hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024, num_labels=3
+    hidden_size=256,
+    num_hidden_layers=4,
+    num_attention_heads=4,
+    intermediate_size=1024,
+    num_labels=3,
 )
 model = BertForSequenceClassification(config)
 samples = args.batch_size * args.accum * args.steps

@@ -1,4 +1,4 @@
-"""Trains one of timm's models as its `train.py` does: mixup, scaler, clipping, an average of weights."""
+"""Trains one of timm's models as its `train.py` does: mixup, scaler, clipping, averaged weights."""
 
 import argparse
 import json

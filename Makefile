@@ -26,11 +26,12 @@ test: ## run all tests
 	@$(CARGO) build $(PROFILE) --workspace --quiet
 	$(CARGO) test $(PROFILE) --workspace
 
-test-frameworks: ## run the virtual GPU's tests with every supported PyTorch (downloads 9 GB once)
+test-frameworks: ## run more programs of the frameworks, and with every supported PyTorch (downloads 9 GB once)
 	@scripts/setup.sh test
 	@scripts/frameworks.sh
-	@$(CARGO) build $(PROFILE) --package vramfit-vgpu --quiet
+	@$(CARGO) build $(PROFILE) --package vramfit --package vramfit-vgpu --quiet
 	VRAMFIT_FRAMEWORKS=all $(CARGO) test $(PROFILE) --package vramfit-vgpu
+	VRAMFIT_FRAMEWORKS=all $(CARGO) test $(PROFILE) --package vramfit --test frameworks
 
 lint: ## check formatting, lints and documentation
 	@scripts/setup.sh build

@@ -23,7 +23,7 @@ make_environment() { # name
     mkdir -p .venvs
     local free_mib
     free_mib=$(df -Pk .venvs | awk 'NR == 2 { print int($4 / 1024) }')
-    # One environment takes 5 to 7 GiB, the download besides half of that.
+    # One environment takes 5 to 7 GiB, the download besides half of that, which is not kept.
     [ "$free_mib" -ge 10240 ] ||
         fail "$free_mib MiB are free here, $1 needs 10240" "free some space"
     if ! "$folder/bin/python" -m pip --version >/dev/null 2>&1; then
@@ -33,7 +33,8 @@ make_environment() { # name
                 "install its venv module (Debian, Ubuntu: apt install python3-venv)"
     fi
     echo "installing $list into $folder (a download of about 3 GB)" >&2
-    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$list" >&2 ||
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --no-cache-dir -r "$list" >&2 ||
         fail "pip could not install $list" "see its messages above"
     touch "$stamp"
 }

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from . import operators
+from .finite import finite_so_far, keep_finite
 from .host import alias, fill, one_thread, write
 from .known import known
 from .notes import notes
@@ -139,9 +140,12 @@ class Operator:
             # Programs ask it of what should hold: a mask masks nothing, arguments are valid.
             self._put_stand_ins(results)
             return
+        finite = not is_known and finite_so_far(args, kwargs, results)
         problem = self._compute(args, kwargs, out)
         if problem is None:
             notes.computed += 1
+            if finite:
+                keep_finite(results, self._stand_in)
             self.settle(results, is_known)
             return
         if is_known:

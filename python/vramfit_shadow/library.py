@@ -19,6 +19,9 @@ class Library:
         self.account = process.vramfit_vgpu_account
         self.account.argtypes = [ctypes.c_int]
         self.account.restype = None
+        self.is_known = process.vramfit_vgpu_is_known
+        self.is_known.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
+        self.is_known.restype = ctypes.c_int
         self.hand_over = process.vramfit_vgpu_notes
         self.hand_over.argtypes = [ctypes.c_char_p]
         self.hand_over.restype = ctypes.c_int

@@ -55,7 +55,7 @@ LOSSES = _names("""
 
 # By these a gradient scaler, an optimizer on the GPU and clipping keep their scalars. What an
 # optimizer does to weights in lists is left to its kernels.
-SCALARS = _names("_amp_update_scale _foreach_add _foreach_norm _foreach_max")
+SCALARS = _names("_amp_update_scale _foreach_add _foreach_sub _foreach_norm _foreach_max")
 
 # Drawn on the CPU, from a generator of this package's own.
 RANDOM = _names("""

@@ -119,10 +119,16 @@ def _bring(operator: Operator, target: Tensor, source: Tensor) -> None:
         operator.settle([target], is_small(source) and known.holds(source))
 
 
+def _arrived(source: Tensor) -> bool:
+    """Whether it came as it is from the host or from other ranks: that is no operator's doing."""
+    size = source.numel() * source.element_size()
+    return source.is_contiguous() and bool(_library.is_known(source.data_ptr(), size))
+
+
 @contextmanager
 def _accounted(source: Tensor) -> Iterator[None]:
     """In this block `source` is read back, and it is noted here if it is not known."""
-    if not known.holds(source):
+    if not known.holds(source) and not _arrived(source):
         element = str(source.dtype).removeprefix("torch.")
         notes.read(users_place(), element, source.numel() * source.element_size())
     _library.account(1)

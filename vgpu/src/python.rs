@@ -9,17 +9,18 @@
 //! | `vramfit_vgpu_expect_count(int64_t)` | the calling thread's next copy of at most 8 bytes to the host brings this number |
 //! | `vramfit_vgpu_drop_count()` | no longer; 1 if no such copy had come, else 0 |
 //! | `vramfit_vgpu_account(int)` | from now on (1) until told otherwise (0), the caller keeps account of what the calling thread reads back; it is not noted here |
+//! | `vramfit_vgpu_is_known(uint64_t, uint64_t)` | 1 if so many bytes from that device address on hold what they would on a real GPU: the host wrote them, or other ranks, and no kernel since; else 0 |
 //! | `vramfit_vgpu_notes(const char*)` | what to add to the report, as JSON (`Python` of the schema); 1 if it was understood |
 //! | `vramfit_vgpu_report()` | write the report now, since the process will be killed; its end, if it comes, writes it anew |
 
 use std::cell::Cell;
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
 use vramfit_vgpu_schema::Python;
 
 use crate::entry::{In, entry_points};
-use crate::{activity, report};
+use crate::{activity, copy, report};
 
 thread_local! {
     static COUNT: Cell<Option<i64>> = const { Cell::new(None) };
@@ -70,6 +71,12 @@ entry_points! {
     /// Takes back a count that no copy asked for; 1 if there was one.
     fn vramfit_vgpu_drop_count() -> c_int {
         c_int::from(COUNT.take().is_some())
+    }
+
+    /// Whether `bytes` bytes from device address `start` on hold what they would on a real GPU, as far
+    /// as the virtual GPU can tell.
+    fn vramfit_vgpu_is_known(start: u64, bytes: u64) -> c_int {
+        c_int::from(usize::try_from(bytes).is_ok_and(|it| copy::is_known(start as *const c_void, it)))
     }
 
     /// Keeps `json` for the report; 1 if it was understood.

@@ -129,11 +129,6 @@ impl Machine {
         assert_eq!(report.internal_errors, Vec::<String>::new(), "{}", report.command);
         report
     }
-
-    /// The machine's folder.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
 }
 
 fn path(program: &str) -> PathBuf {

@@ -70,6 +70,21 @@ fn every_operator_in_the_list_exists() {
 }
 
 #[test]
+fn what_follows_from_a_stand_in_is_finite_and_what_the_program_brings_in_stays() {
+    let (output, _, _) = run("finite", &[], laptop());
+    let expected = [
+        "logarithm\t0.0",
+        "quotient\t0.0",
+        "in place\t0.0",
+        "not a number\t0.0",
+        "brought in by a number\t-inf",
+        "brought in by a tensor\t[-inf, 1.0]",
+        "known\t[-inf]",
+    ];
+    assert_eq!(output.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn programs_that_need_no_values_take_the_same_bytes_with_and_without() {
     for arguments in [
         ["resnet50", "fp32", "8", "foreach"],

@@ -325,11 +325,13 @@ pub enum ErrorKind {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// A plan without a recommendation cannot be checked.
-    #[error("`{}` recommends nothing to check", path.display())]
+    /// A plan without a recommendation cannot be checked or exported.
+    #[error("`{}` recommends nothing to {purpose}", path.display())]
     PlanWithoutChoice {
         /// The file.
         path: PathBuf,
+        /// `check` or `export`.
+        purpose: &'static str,
     },
     /// A program could not be started.
     #[error("cannot start `{program}`: {source}")]

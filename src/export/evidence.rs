@@ -54,7 +54,7 @@ fn peak(Recommended { plan, choice }: Recommended<'_>) -> String {
         }
     }
     format!(
-        "peak {} of a budget of {}, {} of the card already taken off",
+        "peak {} of a budget of {}; held back besides: {}",
         choice.memory.device_peak,
         plan.budget.budget,
         held_back.join(" and ")
@@ -66,9 +66,9 @@ fn evidence(Recommended { plan, choice }: Recommended<'_>) -> String {
     let Some(measured) = plan.measurements.get(choice.evidence) else { return String::new() };
     let by = &measured.evidence;
     let on = match by.kind {
-        EvidenceKind::Real => format!("measured on a real {}", by.gpu),
+        EvidenceKind::Real => format!("measured on the card itself, {}", by.gpu),
         EvidenceKind::Virtual => {
-            format!("measured on a virtual {}, no kernel was executed", plan.device.product)
+            format!("measured on {}, where no kernel is executed", plan.device.product)
         }
     };
     format!(

@@ -1,5 +1,7 @@
 """Training with accelerate as vramfit planned it: import it, or paste it into a program.
 
+Usage:
+
     accelerator = make_accelerator()
     model = MyModel()
     checkpoint_blocks(model.blocks)  #? checkpoint
@@ -43,15 +45,16 @@ Loss = Callable[[torch.nn.Module, Any], torch.Tensor]
 #+ checkpoint_blocks
 
 def make_accelerator(**more: Any) -> Accelerator:
-    """The planned precision; `more` goes to the Accelerator."""
+    """An Accelerator for the planned precision; `more` are other arguments of it."""
     #? accumulate
     # Without `gradient_accumulation_steps`: it divides each loss by their number, which weighs the
     # last micro-batches of an epoch wrong. `train_step` divides by samples instead.
     #? end
-    accelerator = Accelerator(mixed_precision="@accelerate_precision@", **more)
+    return Accelerator(mixed_precision="@accelerate_precision@", **more)  #? !distributed
+    accelerator = Accelerator(mixed_precision="@accelerate_precision@", **more)  #? distributed
     if accelerator.num_processes != WORLD_SIZE:  #? distributed
         raise ValueError(f"planned for {WORLD_SIZE} processes, not {accelerator.num_processes}")  #? distributed
-    return accelerator
+    return accelerator  #? distributed
 
 
 def prepare(accelerator: Accelerator, model: Any, optimizer: Any, loader: Any) -> tuple:
@@ -118,7 +121,7 @@ def train_step(
 def backward(
     accelerator: Accelerator, model: torch.nn.Module, batch: Any, samples: int, compute_loss: Loss
 ) -> torch.Tensor:
-    """Adds the gradients of one micro-batch of a step of so many samples; returns its share of the loss."""
+    """Adds the gradients of one micro-batch of a step; returns its share of the loss."""
     batch_on_device = send_to_device(batch, accelerator.device, non_blocking=True)
     with accelerator.autocast():
         loss = compute_loss(model, batch_on_device)

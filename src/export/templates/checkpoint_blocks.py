@@ -1,9 +1,9 @@
 
 def checkpoint_blocks(blocks: Iterable[torch.nn.Module]) -> None:
-    """Lets blocks drop their activations in the forward pass and compute them again in the backward pass.
+    """Lets blocks drop their activations and compute them again in the backward pass.
 
-    Give it @blocks@, the repeated layers that were checkpointed when the plan was measured.  #? !every
-    Give it @blocks@; of each @every@ in a row the first is checkpointed, as planned.  #? every
+    As planned, of each @every@ in a row the first is checkpointed.  #? every
+    Give it @blocks@.
     """
     for block in blocks:  #? !every
     for block in list(blocks)[::@every@]:  #? every

@@ -1,7 +1,7 @@
 MICRO_BATCH = @micro_batch@  # samples in one forward and backward pass on one GPU
 MICRO_STEPS = @micro_steps@  # of these in one optimizer step  #? accumulate !remainder
 #? remainder
-# On each GPU one optimizer step takes @accumulation@ micro-batches of @micro_batch@ samples and one of @remainder@.
+# One optimizer step takes @accumulation@ micro-batches of @micro_batch@ samples on each GPU and one of @remainder@.
 SIZES = [MICRO_BATCH] * @accumulation@ + [@remainder@]
 MICRO_STEPS = len(SIZES)
 #? end

@@ -1,5 +1,5 @@
 def count_samples(batch: Any) -> int:
-    """Samples in a batch. For a loss that is a mean over tokens of uneven texts, count those tokens."""
+    """Samples in a batch. Where the loss is a mean over tokens, and texts differ, count tokens."""
     while not isinstance(batch, torch.Tensor):
         batch = next(iter(batch.values() if isinstance(batch, Mapping) else batch))
     return len(batch)

@@ -1,5 +1,7 @@
 """Arguments for the Trainer of transformers as vramfit planned them.
 
+Usage:
+
     checkpoint_blocks(model.model.layers)  #? every
     args = training_arguments("output", learning_rate=1e-3, num_train_epochs=3)
     #? !own
@@ -31,8 +33,8 @@ PLANNED = {
     "per_device_train_batch_size": @micro_batch@,
     "per_device_eval_batch_size": @micro_batch@,  # not measured; the default is 8
     #? remainder
-    # The Trainer has micro-batches of one size: @whole_steps@ x @micro_batch@ samples on each GPU in one optimizer step, not
-    # the planned @accumulation@ x @micro_batch@ + @remainder@.
+    # The Trainer has micro-batches of one size: one optimizer step takes @whole_steps@ x @micro_batch@ samples on
+    # each GPU, not the planned @accumulation@ x @micro_batch@ + @remainder@.
     #? end
     #? accumulate
     # Where the last step of an epoch has fewer micro-batches, the Trainer divides by their number,
@@ -44,7 +46,7 @@ PLANNED = {
     "tf32": True,  #? tf32
     "gradient_checkpointing": True,  #? full
     "gradient_checkpointing_kwargs": {"use_reentrant": False},  #? full
-    # The Trainer checkpoints all blocks or none; `checkpoint_blocks` does as planned.  #? every
+    # The Trainer checkpoints all blocks or none: `checkpoint_blocks` does it.  #? every
     "gradient_checkpointing": False,  #? !full
     #? adam
     # The Trainer has no Adam without decoupled weight decay; AdamW takes the same memory.
@@ -69,7 +71,8 @@ PLANNED = {
 
 def training_arguments(output_dir: str, **more: Any) -> TrainingArguments:
     """The planned arguments, with more, or others in their place."""
-    args = TrainingArguments(output_dir, **(PLANNED | more))
+    return TrainingArguments(output_dir, **(PLANNED | more))  #? !distributed
+    args = TrainingArguments(output_dir, **(PLANNED | more))  #? distributed
     if args.world_size != @world_size@:  #? distributed
         raise ValueError(f"planned for @world_size@ processes, not {args.world_size}")  #? distributed
-    return args
+    return args  #? distributed

@@ -1,5 +1,7 @@
 """Training with Lightning as vramfit planned it: import it, or paste it into a program.
 
+Usage:
+
     class MyModule(L.LightningModule):
         def __init__(self):
             super().__init__()
@@ -52,8 +54,9 @@ torch.set_float32_matmul_precision("high")  # tf32 in matrix products
 def weight(batch: Any, batch_idx: int, trainer: L.Trainer) -> float:
     """What to multiply the loss of a micro-batch by.
 
-    Lightning divides each loss by `accumulate_grad_batches`. With this each weighs as much as it has
-    samples, also where the last ones of an epoch are fewer or smaller. The dataset needs a length.
+    Lightning divides each loss by `accumulate_grad_batches`. With this each micro-batch weighs as
+    much as it has samples, also where the last ones of an epoch are fewer or smaller. The dataset
+    needs a length.
     """
     step = batch_idx // MICRO_STEPS
     sizes = @sizes@
@@ -75,15 +78,15 @@ class FreeGradients(L.Callback):
 
 
 def make_trainer(callbacks: Iterable[L.Callback] = (), **more: Any) -> L.Trainer:
-    """The planned Trainer; `more` are arguments of it."""
-    return L.Trainer(
-        accelerator="gpu",
-        devices=@world_size@,
-        strategy="ddp",  #? distributed
-        use_distributed_sampler=False,  # the loader has one already  #? sharded
-        precision="@lightning_precision@",
-        accumulate_grad_batches=MICRO_STEPS,  #? accumulate
-        gradient_clip_val=@clip@,  #? clip
-        callbacks=[FreeGradients(), *callbacks],
-        **more,
-    )
+    """The planned Trainer, with more arguments of it, or others in their place."""
+    planned = {
+        "accelerator": "gpu",
+        "devices": @world_size@,
+        "strategy": "ddp",  #? distributed
+        "use_distributed_sampler": False,  # the loader has one already  #? sharded
+        "precision": "@lightning_precision@",
+        "accumulate_grad_batches": MICRO_STEPS,  #? accumulate
+        "gradient_clip_val": @clip@,  #? clip
+        "callbacks": [FreeGradients(), *callbacks],
+    }
+    return L.Trainer(**(planned | more))

@@ -22,23 +22,22 @@ class MicroBatches(Sampler[list[int]]):
 
 #? end
 def make_loader(dataset: Dataset, **more: Any) -> DataLoader:
-    """Loads micro-batches; `more` goes to the DataLoader, `collate_fn` for one."""
+    """Loads micro-batches, with more arguments of the DataLoader, or others in their place."""
     #? batch_norm
     # Batch norm needs two samples at least: where the last micro-batch has one, drop it.
     #? end
     sampler = DistributedSampler(dataset)  #? sharded
     sampler = RandomSampler(dataset)  #? remainder !sharded
-    return DataLoader(
-        dataset,
-        batch_sampler=MicroBatches(sampler),  #? remainder
-        batch_size=MICRO_BATCH,  #? !remainder
-        sampler=sampler,  #? sharded !remainder
-        shuffle=True,  #? !sharded !remainder
-        drop_last=False,  # what is left at the end of an epoch is weighed by its size  #? !remainder accumulate
-        drop_last=False,  #? !remainder !accumulate
-        num_workers=WORKERS,
-        persistent_workers=True,
-        pin_memory=True,
-        **more,
-    )
+    planned = {
+        "batch_sampler": MicroBatches(sampler),  #? remainder
+        "batch_size": MICRO_BATCH,  #? !remainder
+        "sampler": sampler,  #? sharded !remainder
+        "shuffle": True,  #? !sharded !remainder
+        "drop_last": False,  # the rest of an epoch is weighed by its size  #? !remainder accumulate
+        "drop_last": False,  #? !remainder !accumulate
+        "num_workers": WORKERS,
+        "persistent_workers": True,
+        "pin_memory": True,
+    }
+    return DataLoader(dataset, **(planned | more))
 

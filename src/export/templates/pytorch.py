@@ -1,5 +1,7 @@
 """A training loop as vramfit planned it: import it, or paste it into a program.
 
+Usage:
+
     model = MyModel().cuda()
     model = torch.nn.parallel.DistributedDataParallel(MyModel().cuda())  #? distributed
     checkpoint_blocks(model.blocks)  #? checkpoint !distributed

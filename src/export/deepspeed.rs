@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::facts::{dtype, whole_steps};
 use super::{Artefact, Exporter, Recommended, evidence};
+use crate::error::one_line;
 use crate::workload::{Checkpointing, Optimizer, OptimizerImplementation, Precision};
 
 /// `ds_config.json`.
@@ -145,12 +146,13 @@ fn remarks(recommended: Recommended<'_>) -> Vec<String> {
         Checkpointing::None => None,
         Checkpointing::Full => Some(
             "checkpointing is switched on in the model, before `deepspeed.initialize`: \
-             `model.gradient_checkpointing_enable()` for transformers' models, else \
-             `checkpoint_blocks` of `--to pytorch`"
+             `model.activation_checkpointing_enable()` of transformers, else `checkpoint_blocks` of \
+             `--to pytorch`"
                 .to_owned(),
         ),
         Checkpointing::Every(n) => Some(format!(
-            "checkpointing every-{n} is switched on in the model, before `deepspeed.initialize`, by \
+            "checkpointing every-{n} is switched on in the model, before `deepspeed.initialize`: \
+             `model.activation_checkpointing_enable(every_n_layers={n})` of transformers, else \
              `checkpoint_blocks` of `--to pytorch`"
         )),
     });
@@ -178,5 +180,5 @@ fn remarks(recommended: Recommended<'_>) -> Vec<String> {
         evidence::variables(plan)
             .map(|(name, value)| format!("set `{name}={value}` in the environment, as measured")),
     );
-    remarks.iter().map(|remark| crate::error::one_line(remark)).collect()
+    remarks.iter().map(|remark| one_line(remark)).collect()
 }

@@ -33,7 +33,6 @@ pub(super) fn of(recommended: Recommended<'_>) -> Facts {
         ("distributed", goal.world_size > 1),
         ("sequence", plan.workload.sequence.is_some()),
         ("clip", clipping.is_some()),
-        ("batch_norm", plan.workload.subject.has_batch_norm() || built_has_batch_norm(recommended)),
     ] {
         if holds {
             facts.flags.insert(flag);
@@ -148,8 +147,4 @@ fn blocks(subject: &Subject) -> String {
         Subject::Function(Function { .. }) => "the blocks of the planned function",
     }
     .to_owned()
-}
-
-fn built_has_batch_norm(Recommended { plan, .. }: Recommended<'_>) -> bool {
-    plan.built.as_ref().is_some_and(|built| built.batch_norm)
 }

@@ -6,14 +6,14 @@ gradients.py PYTORCH ACCELERATE LIGHTNING: what `vramfit export` wrote for each.
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 
 import torch
 from train import load
 
-SAMPLES, FEATURES = 31, 5
+SAMPLES, FEATURES = 35, 5
 INPUTS = torch.randn(SAMPLES, FEATURES, generator=torch.Generator().manual_seed(1))
 TARGETS = (INPUTS.sum(1) > 0).long()
-ON_CPU = {"num_workers": 0, "persistent_workers": False, "pin_memory": False}
 
 
 class Numbered(torch.utils.data.Dataset):
@@ -22,6 +22,14 @@ class Numbered(torch.utils.data.Dataset):
 
     def __getitem__(self, index: int) -> torch.Tensor:
         return torch.tensor([index])
+
+
+def make_loader(planned: ModuleType) -> torch.utils.data.DataLoader:
+    """The planned loader on the CPU, with a smaller last micro-batch where it knows one size."""
+    more = {} if hasattr(planned, "SIZES") else {"drop_last": False}
+    return planned.make_loader(
+        Numbered(), num_workers=0, persistent_workers=False, pin_memory=False, **more
+    )
 
 
 def make_model() -> torch.nn.Module:
@@ -71,7 +79,7 @@ def pytorch(path: str) -> None:
     planned = load(path)
     model = make_model()
     optimizer = Compared(model)
-    for micro_batches in planned.optimizer_steps(planned.make_loader(Numbered(), **ON_CPU)):
+    for micro_batches in planned.optimizer_steps(make_loader(planned)):
         planned.train_step(model, optimizer, micro_batches, compute_loss)
 
 
@@ -79,7 +87,7 @@ def accelerate(path: str) -> None:
     planned = load(path)
     accelerator = planned.make_accelerator(cpu=True)
     model = make_model()
-    optimizer, loader = Compared(model), planned.make_loader(Numbered(), **ON_CPU)
+    optimizer, loader = Compared(model), make_loader(planned)
     model, optimizer, loader = planned.prepare(accelerator, model, optimizer, loader)
     for micro_batches in planned.optimizer_steps(loader):
         planned.train_step(accelerator, model, optimizer, micro_batches, compute_loss)
@@ -104,7 +112,7 @@ def lightning(path: str) -> None:
         accelerator="cpu", max_epochs=1, logger=False, enable_checkpointing=False,
         enable_progress_bar=False, enable_model_summary=False,
     )
-    trainer.fit(Module(), planned.make_loader(Numbered(), **ON_CPU))
+    trainer.fit(Module(), make_loader(planned))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-import json
-import sys
 
 import torch
 import transformers
@@ -56,9 +56,8 @@ def observed(model: torch.nn.Module, report: str) -> Iterator[None]:
     forward.remove()
     step.remove()
     Path(report).write_text(json.dumps({
+        "pid": os.getpid(),
         "steps": [sizes for sizes in steps if sizes],
         "allocated": torch.cuda.max_memory_allocated(),
         "reserved": torch.cuda.max_memory_reserved(),
-        "cudnn": torch.backends.cudnn.version(),
     }))
-    sys.stdout.flush()

@@ -119,7 +119,7 @@ def deepspeed(path: str, samples: int, report: str) -> None:
     if "gradient_checkpointing_enable" in to_do:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     elif "checkpoint_blocks" in to_do:
-        load(path.replace("deepspeed", "pytorch")).checkpoint_blocks(model.transformer.h)
+        load(path.replace("deepspeed.json", "pytorch.py")).checkpoint_blocks(model.transformer.h)
     if "set_float32_matmul_precision" in to_do:
         torch.set_float32_matmul_precision("high")
     engine, _, loader, _ = deepspeed.initialize(

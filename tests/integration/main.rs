@@ -7,6 +7,8 @@ mod campaign;
 mod check;
 /// How commands answer: words, streams, exit status.
 mod cli;
+/// `vramfit export`: what it writes, and that frameworks train by it as planned.
+mod export;
 /// The fake worker.
 mod fake;
 /// Which module may know of which.

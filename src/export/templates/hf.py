@@ -2,7 +2,6 @@
 
 Usage:
 
-    checkpoint_blocks(model.model.layers)  #? every
     args = training_arguments("output", learning_rate=1e-3, num_train_epochs=3)
     #? !own
     trainer = Trainer(model=model, args=args, train_dataset=dataset)
@@ -13,19 +12,18 @@ Usage:
         model=model, args=args, train_dataset=dataset, optimizers=(optimizer, None)
     )
     #? end
-Start it with `torchrun --nproc-per-node @world_size@ train.py`.  #? distributed
+#? distributed
+
+Start it with `torchrun --nproc-per-node @world_size@ train.py`.
+#? end
 """
 
 #+ evidence
 
-import functools
 import os
-from collections.abc import Iterable
 from typing import Any
 
 #+ allocator
-import torch
-from torch.utils.checkpoint import checkpoint
 from transformers import TrainingArguments
 
 SEQUENCE = @sequence@  # tokens in one sample; longer ones take more memory  #? sequence
@@ -44,10 +42,9 @@ PLANNED = {
     "bf16": True,  #? bf16
     "fp16": True,  # with a gradient scaler  #? fp16
     "tf32": True,  #? tf32
-    "gradient_checkpointing": True,  #? full
-    "gradient_checkpointing_kwargs": {"use_reentrant": False},  #? full
-    # The Trainer checkpoints all blocks or none: `checkpoint_blocks` does it.  #? every
-    "gradient_checkpointing": False,  #? !full
+    "activation_checkpointing": True,  # `gradient_checkpointing` in older transformers  #? checkpoint
+    "activation_checkpointing_kwargs": {"use_reentrant": False},  #? full
+    "activation_checkpointing_kwargs": {"use_reentrant": False, "every_n_layers": @every@},  #? every
     #? adam
     # The Trainer has no Adam without decoupled weight decay; AdamW takes the same memory.
     #? end
@@ -58,16 +55,12 @@ PLANNED = {
     "optim_args": "momentum=0.9",  #? momentum
     "max_grad_norm": @clip@,  #? clip
     "max_grad_norm": 0.0,  # planned without clipping; the default is 1.0  #? !clip
-    "dataloader_drop_last": False,
+    "dataloader_drop_last": True,  # a smaller last one was not measured
     "dataloader_pin_memory": True,
     "dataloader_num_workers": 2,  # not of the plan; they take no GPU memory
     "dataloader_persistent_workers": True,
 }
 
-#? every
-
-#+ checkpoint_blocks
-#? end
 
 def training_arguments(output_dir: str, **more: Any) -> TrainingArguments:
     """The planned arguments, with more, or others in their place."""

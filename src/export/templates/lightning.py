@@ -81,7 +81,8 @@ def make_trainer(callbacks: Iterable[L.Callback] = (), **more: Any) -> L.Trainer
     """The planned Trainer, with more arguments of it, or others in their place."""
     planned = {
         "accelerator": "gpu",
-        "devices": @world_size@,
+        "devices": 1,  #? !distributed
+        "devices": WORLD_SIZE,  #? distributed
         "strategy": "ddp",  #? distributed
         "use_distributed_sampler": False,  # the loader has one already  #? sharded
         "precision": "@lightning_precision@",

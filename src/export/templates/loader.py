@@ -9,32 +9,28 @@ class MicroBatches(Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         indices = iter(self.sampler)
         for size in itertools.cycle(@loader_sizes@):
-            if not (batch := list(itertools.islice(indices, size))):
-                return
+            batch = list(itertools.islice(indices, size))
+            if len(batch) < size:
+                return  # smaller than any that was measured
             yield batch
 
     def __len__(self) -> int:
         sizes = @loader_sizes@
         steps, rest = divmod(len(self.sampler), sum(sizes))
-        started = sum(1 for start in itertools.accumulate(sizes[:-1], initial=0) if start < rest)
-        return steps * len(sizes) + started
+        return steps * len(sizes) + sum(end <= rest for end in itertools.accumulate(sizes))
 
 
 #? end
 def make_loader(dataset: Dataset, **more: Any) -> DataLoader:
     """Loads micro-batches, with more arguments of the DataLoader, or others in their place."""
-    #? batch_norm
-    # Batch norm needs two samples at least: where the last micro-batch has one, drop it.
-    #? end
-    sampler = DistributedSampler(dataset)  #? sharded
+    sampler = DistributedSampler(dataset, num_replicas=WORLD_SIZE)  #? sharded
     sampler = RandomSampler(dataset)  #? remainder !sharded
     planned = {
         "batch_sampler": MicroBatches(sampler),  #? remainder
         "batch_size": MICRO_BATCH,  #? !remainder
         "sampler": sampler,  #? sharded !remainder
         "shuffle": True,  #? !sharded !remainder
-        "drop_last": False,  # the rest of an epoch is weighed by its size  #? !remainder accumulate
-        "drop_last": False,  #? !remainder !accumulate
+        "drop_last": True,  # a smaller last one was not measured  #? !remainder
         "num_workers": WORKERS,
         "persistent_workers": True,
         "pin_memory": True,

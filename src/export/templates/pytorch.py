@@ -2,10 +2,13 @@
 
 Usage:
 
+    #? distributed
+    torch.distributed.init_process_group()
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    #? end
     model = MyModel().cuda()
-    model = torch.nn.parallel.DistributedDataParallel(MyModel().cuda())  #? distributed
-    checkpoint_blocks(model.blocks)  #? checkpoint !distributed
-    checkpoint_blocks(model.module.blocks)  #? checkpoint distributed
+    checkpoint_blocks(model.blocks)  #? checkpoint
+    model = torch.nn.parallel.DistributedDataParallel(model)  #? distributed
     optimizer = make_optimizer(model.parameters(), lr=1e-3)  #? !own
     optimizer = ...  # the one that the planned function makes  #? own
     scaler = torch.amp.GradScaler()  #? fp16
@@ -21,6 +24,7 @@ Usage:
             loss = train_step(model, optimizer, scaler, batch, compute_loss)  #? !accumulate fp16
 
 `compute_loss(model, batch)` is yours: the mean loss of the batch.
+Start it with `torchrun --nproc-per-node @world_size@ train.py`.  #? distributed
 """
 
 #+ evidence
@@ -59,8 +63,8 @@ def to_device(batch: Any, device: torch.device) -> Any:
         return [to_device(value, device) for value in batch]
     return batch
 
-#? accumulate
 
+#? accumulate
 #+ count_samples
 
 def optimizer_steps(loader: Iterable[Any]) -> Iterator[list[Any]]:

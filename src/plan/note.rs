@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::measurement::Setting;
 use crate::units::Bytes;
 
-/// Variables of the environment that change how much memory a step takes.
+/// Variables of the environment that change how much memory a step takes; those that a note may name.
 pub const ALLOCATOR_VARIABLES: [&str; 4] = [
     "PYTORCH_ALLOC_CONF",
     "PYTORCH_CUDA_ALLOC_CONF",
@@ -69,7 +69,7 @@ pub enum Note {
     },
     /// A variable of the environment that PyTorch's allocator or cuBLAS goes by.
     AllocatorVariable {
-        /// Its name: one of [`ALLOCATOR_VARIABLES`].
+        /// Its name.
         variable: String,
         /// Its value.
         value: String,

@@ -156,7 +156,7 @@ fn a_plan_that_contradicts_itself_is_bad_input() {
         ("/goal/target_batch", 0),
         ("/goal/target_batch", 4_294_967_295_u32),
         ("/workload/sequence", 8),
-        ("/workload/model/parameters", 0),
+        ("/workload/subject/model/parameters", 0),
         ("/budget/usable", u32::MAX),
         ("/recommendation/micro_batch", 0),
         ("/recommendation/micro_batch", 3),

@@ -1,4 +1,4 @@
-"""Runs when a Python child of vramfit's virtual GPU starts: it waits for `import torch`.
+"""Runs when a Python child of vramfit starts: it waits for `import torch`.
 
 The interpreter looks for a module of this name on its path. Another one that this hides, the user's
 or the system's, is run as if this were not there. Nothing is imported that the program does not
@@ -46,13 +46,18 @@ class _AfterImport:
         return spec
 
 
-def _shadow() -> ModuleType:
-    """Our package, which the program's own path does not lead to."""
+def _ours(package: str) -> ModuleType:
+    """A package of ours, which the program's own path does not lead to."""
     sys.path.insert(0, _HERE)
     try:
-        return importlib.import_module("vramfit_shadow")
+        return importlib.import_module(package)
     finally:
         sys.path.remove(_HERE)
+
+
+def _after_torch() -> None:
+    _ours("vramfit_shadow").after_torch()
+    _ours("vramfit_steps").after_torch()
 
 
 def _run_hidden() -> None:
@@ -69,8 +74,8 @@ sys.meta_path.insert(
     0,
     _AfterImport(
         {
-            "torch": lambda: _shadow().after_torch(),
-            "torchvision": lambda: _shadow().after_torchvision(),
+            "torch": _after_torch,
+            "torchvision": lambda: _ours("vramfit_shadow").after_torchvision(),
         }
     ),
 )

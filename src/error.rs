@@ -55,6 +55,38 @@ pub enum ErrorKind {
         /// What is wrong with it.
         reason: String,
     },
+    /// A placeholder of a command that cannot be understood.
+    #[error("`{placeholder}` {reason}")]
+    BadPlaceholder {
+        /// As it was typed, with its braces.
+        placeholder: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A command that leaves nothing to set.
+    #[error("`{command}` does not say where the micro-batch goes")]
+    NothingToVary {
+        /// The command, shortened.
+        command: String,
+    },
+    /// A word of a command that JSON cannot hold.
+    #[error("`{word}` in the command is not UTF-8")]
+    NotUtf8 {
+        /// As near as it can be shown.
+        word: String,
+    },
+    /// A command that takes a sequence, and none is given.
+    #[error("`{command}` takes `{{seq}}`, and no sequence is given")]
+    SequenceUnsaid {
+        /// The command, shortened.
+        command: String,
+    },
+    /// A command of several ranks on a real card.
+    #[error("a command of {ranks} ranks cannot be planned for on the GPU of this machine")]
+    SeveralRealGpus {
+        /// Processes that it starts.
+        ranks: u32,
+    },
     /// A profile that is broken.
     #[error("`{}`{}: {reason}", path.display(), line.map(|n| format!(" line {n}")).unwrap_or_default())]
     BadProfile {
@@ -333,6 +365,12 @@ pub enum ErrorKind {
         /// `check` or `export`.
         purpose: &'static str,
     },
+    /// A plan of a command has nothing to hand over.
+    #[error("`{}` is a plan of a command, which applies it by itself", path.display())]
+    PlanOfCommand {
+        /// The file.
+        path: PathBuf,
+    },
     /// A program could not be started.
     #[error("cannot start `{program}`: {source}")]
     ProgramStart {
@@ -393,6 +431,11 @@ impl Error {
             ErrorKind::UnknownName { .. }
             | ErrorKind::BadValue { .. }
             | ErrorKind::BadProfile { .. }
+            | ErrorKind::BadPlaceholder { .. }
+            | ErrorKind::NothingToVary { .. }
+            | ErrorKind::SeveralRealGpus { .. }
+            | ErrorKind::NotUtf8 { .. }
+            | ErrorKind::SequenceUnsaid { .. }
             | ErrorKind::UnevenTarget { .. }
             | ErrorKind::TargetTooLarge { .. }
             | ErrorKind::SequenceTooLong { .. }
@@ -403,6 +446,7 @@ impl Error {
             | ErrorKind::PlanVersion { .. }
             | ErrorKind::InTheWay { .. }
             | ErrorKind::PlanWithoutChoice { .. }
+            | ErrorKind::PlanOfCommand { .. }
             | ErrorKind::TemporaryFolder { .. }
             | ErrorKind::NoWorkingDirectory => ExitStatus::BadInput,
             ErrorKind::Unusable { bad_input: true, .. } => ExitStatus::BadInput,
@@ -498,6 +542,15 @@ fn likely_cause(signal: i32) -> &'static str {
 /// The hints that follow from a kind alone.
 fn hints(kind: &ErrorKind) -> Vec<String> {
     let hint = match kind {
+        ErrorKind::NothingToVary { .. } => {
+            "write `{micro_batch}` where its number stands, as in `--batch-size {micro_batch}`; \
+             for a command that reads VRAMFIT_MICRO_BATCH, `--vary micro_batch`"
+                .to_owned()
+        }
+        ErrorKind::SeveralRealGpus { .. } => {
+            "name its virtual twin by `--gpu NAME`; `vramfit gpus` lists them".to_owned()
+        }
+        ErrorKind::SequenceUnsaid { .. } => "say it with `--seq 1024`".to_owned(),
         ErrorKind::UnevenTarget { world_size: 0, .. } => "at least one GPU is needed".to_owned(),
         ErrorKind::TargetTooLarge { most, .. } => {
             format!("up to {most} samples on each GPU; was it meant in tokens?")
@@ -521,6 +574,9 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         ErrorKind::InTheWay { .. } => "name another with `--output`".to_owned(),
         ErrorKind::TemporaryFolder { .. } => {
             "the dynamic linker would cut it there; set TMPDIR to another folder".to_owned()
+        }
+        ErrorKind::PlanOfCommand { .. } => {
+            "the command to run is in its field `command`".to_owned()
         }
         ErrorKind::NoWorkingDirectory => "go to a folder that does, e.g. `cd ~`".to_owned(),
         ErrorKind::NoRealGpu => {

@@ -1,5 +1,7 @@
 //! What a probe asks and what comes back: data only.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +17,19 @@ pub struct Setting {
     pub precision: Precision,
     /// Which blocks are checkpointed.
     pub checkpointing: Checkpointing,
+}
+
+impl fmt::Display for Setting {
+    /// `bf16, checkpointing none`; what the user's command does by itself is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { precision, checkpointing } = self;
+        match (*precision, *checkpointing) {
+            (Precision::AsIs, Checkpointing::AsIs) => write!(f, "as it is"),
+            (Precision::AsIs, _) => write!(f, "checkpointing {checkpointing}"),
+            (_, Checkpointing::AsIs) => write!(f, "{precision}"),
+            _ => write!(f, "{precision}, checkpointing {checkpointing}"),
+        }
+    }
 }
 
 /// One thing to try: a setting, a micro-batch and how often it is accumulated.

@@ -49,6 +49,16 @@ def after_torchvision() -> None:
     overriding.override_torchvision()
 
 
+def report_now() -> None:
+    """Has the report written already: the process is about to be ended from outside."""
+    if library.find() is None:
+        return
+    from . import watch
+
+    watch.hand_over()
+    library.require().report()
+
+
 def _begin_shadow() -> str | None:
     """Starts computing; a reason if that is not to be."""
     if os.environ.get("VRAMFIT_SHADOW") == "off":

@@ -22,6 +22,9 @@ class Library:
         self.hand_over = process.vramfit_vgpu_notes
         self.hand_over.argtypes = [ctypes.c_char_p]
         self.hand_over.restype = ctypes.c_int
+        self.report = process.vramfit_vgpu_report
+        self.report.argtypes = []
+        self.report.restype = None
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 //! The command line as clap sees it, and nothing that does anything.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -7,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::values::{self, FunctionName};
 use crate::export::Exporter;
 use crate::units::{Bytes, Share};
-use crate::workload::{Checkpointing, Optimizer, Precision};
+use crate::workload::{Checkpointing, Optimizer, Precision, Variable};
 
 /// Plans the memory of a training run before it starts
 ///
@@ -45,6 +46,7 @@ Examples:
   vramfit plan --target-batch 64 --model resnet50 --gpu rtx-3050-laptop-4gb
   vramfit plan --target-batch 64 --model gpt2-small --seq 512 --precision bf16,fp16 --json
   vramfit plan --target-batch 64 --workload train.py:workload
+  vramfit plan --target-batch 64 -- python train.py --batch-size {micro_batch} --bf16 {bf16}
   vramfit plan --target-batch 256 --world-size 2 --vram 8GiB --reserve 600MiB --output plan.json";
 
 /// Find the settings that reach a target batch within the GPU's memory
@@ -76,28 +78,22 @@ pub(super) struct PlanArgs {
     pub(super) precision: Vec<Precision>,
 
     /// Activation checkpointing to try, separated by commas: none, full, every-2, every-3 …
+    /// [default: none,full]
     #[arg(
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        default_value = "none,full",
         value_parser = values::checkpointing,
         help_heading = "Search"
     )]
     pub(super) checkpoint: Vec<Checkpointing>,
 
-    /// GPUs that share the target batch
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "1",
-        value_parser = values::count,
-        help_heading = "Training"
-    )]
-    pub(super) world_size: u32,
+    /// GPUs that share the target batch [default: 1, or torchrun's --nproc-per-node]
+    #[arg(long, value_name = "N", value_parser = values::count, help_heading = "Training")]
+    pub(super) world_size: Option<u32>,
 
     /// Allow a smaller last micro-batch, so that the micro-batch need not divide the target
-    #[arg(long, help_heading = "Search")]
+    #[arg(long, conflicts_with = "command", help_heading = "Search")]
     pub(super) ragged: bool,
 
     /// What the recommended setting is best at
@@ -177,7 +173,7 @@ pub(super) struct CheckArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = ["micro_batch", "accumulation", "precision", "checkpoint", "model",
-            "workload", "optimizer", "seq"],
+            "workload", "optimizer", "seq", "vary", "command"],
         help_heading = "Setting"
     )]
     pub(super) plan: Option<PathBuf>,
@@ -203,24 +199,18 @@ pub(super) struct CheckArgs {
     pub(super) accumulation: u32,
 
     /// Precision: fp32, tf32, bf16 or fp16
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "fp32",
-        value_parser = values::precision,
-        help_heading = "Setting"
-    )]
-    pub(super) precision: Precision,
+    /// [default: fp32]
+    #[arg(long, value_name = "NAME", value_parser = values::precision, help_heading = "Setting")]
+    pub(super) precision: Option<Precision>,
 
-    /// Activation checkpointing: none, full, every-2, every-3 …
+    /// Activation checkpointing: none, full, every-2, every-3 … [default: none]
     #[arg(
         long,
         value_name = "NAME",
-        default_value = "none",
         value_parser = values::checkpointing,
         help_heading = "Setting"
     )]
-    pub(super) checkpoint: Checkpointing,
+    pub(super) checkpoint: Option<Checkpointing>,
 
     #[command(flatten)]
     pub(super) workload: WorkloadArgs,
@@ -283,7 +273,7 @@ pub(super) struct RunArgs {
 
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
-    pub(super) command: Vec<std::ffi::OsString>,
+    pub(super) command: Vec<OsString>,
 }
 
 /// An end of the interval in which a size lies.
@@ -319,6 +309,22 @@ pub(super) struct WorkloadArgs {
     /// Tokens in one sample [default: the most the model takes, up to 1024]
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub(super) seq: Option<u32>,
+
+    /// What the command reads from VRAMFIT_* variables rather than from placeholders, separated by
+    /// commas: micro_batch, accumulation, precision, fp16, bf16, checkpoint, seq, steps
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = values::variable,
+        requires = "command"
+    )]
+    pub(super) vary: Vec<Variable>,
+
+    /// Your own command instead, with placeholders such as {micro_batch} and {accumulation} for what
+    /// may be varied; docs/command.md lists them
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["model", "workload", "optimizer"])]
+    pub(super) command: Vec<OsString>,
 }
 
 /// On what.

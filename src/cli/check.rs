@@ -6,12 +6,12 @@ use super::args::{CheckArgs, DeviceArgs};
 use super::output::Output;
 use super::plan::{launch, record};
 use super::planner::{self, Planner};
-use super::{allocator, choose_gpu, inputs};
+use super::{allocator, choose_gpu, inputs, settings};
 use crate::device::{Budget, Gpu, Setup};
 use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::measurement::{Measurement, Outcome, Point, Setting, Verdict};
 use crate::plan::{self, Objective, Plan};
-use crate::probe::{Campaign, Change, Prober as _, Record, WorkerProber};
+use crate::probe::{Campaign, Change, Record};
 use crate::profile::Catalog;
 use crate::units::Share;
 use crate::workload::{Goal, Workload};
@@ -99,16 +99,19 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
     let Some(path) = &args.plan else {
         let workload = inputs::workload(&args.workload, catalog)?;
         let chosen = choose_gpu::choose(&args.device, catalog, output)?;
-        inputs::in_hardware(args.precision, &chosen)?;
+        let setting = settings::one(&workload.subject, args.precision, args.checkpoint)?;
+        inputs::in_hardware(setting.precision, &chosen)?;
         // clap sees to it that one of the two is given.
         let micro_batch = args.micro_batch.unwrap_or(1);
+        let ranks = workload.subject.ranks();
+        let samples = micro_batch.saturating_mul(args.accumulation).saturating_mul(ranks);
         return Ok(Question {
-            workload,
-            setting: Setting { precision: args.precision, checkpointing: args.checkpoint },
+            setting,
             micro_batch,
-            goal: Goal::new(micro_batch.saturating_mul(args.accumulation), 1, false)?,
+            goal: Goal::new(samples, ranks, false)?,
             setup: choose_gpu::setup(&args.device),
-            gpu: chosen.open(choose_gpu::setup(&args.device))?,
+            gpu: chosen.open(choose_gpu::setup(&args.device), ranks)?,
+            workload,
         });
     };
     let plan = plan::read(path)?;
@@ -125,7 +128,7 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
         micro_batch: choice.micro_batch,
         goal: plan.goal,
         setup,
-        gpu: chosen.open(setup)?,
+        gpu: chosen.open(setup, plan.workload.subject.ranks())?,
         workload: plan.workload,
     })
 }
@@ -155,9 +158,7 @@ fn measure(
     let budget = planner.gpu.budget().budget;
     if matches!(planner.gpu, Gpu::Real(_)) {
         let predicted = planner::twin(planner.gpu, planner.catalog).and_then(|twin| {
-            WorkerProber::new(&twin, planner.launch.clone())
-                .recorded(record.clone())
-                .probe(&planner.workload, point)
+            planner.launch.prober(&twin, record.clone()).probe(&planner.workload, point)
         });
         if let Ok(predicted) = predicted
             && matches!(predicted.verdict(budget), Verdict::TooLarge | Verdict::Tight)
@@ -165,8 +166,7 @@ fn measure(
             return Ok(predicted);
         }
     }
-    let mut prober = WorkerProber::new(planner.gpu, planner.launch.clone()).recorded(record);
-    prober.probe(&planner.workload, point)
+    planner.launch.prober(planner.gpu, record).probe(&planner.workload, point)
 }
 
 /// The largest micro-batch of the same setting and effective batch, and the smallest other changes.
@@ -177,14 +177,14 @@ fn find_what_would_fit(
     changes: &mut Vec<Change>,
 ) -> Result<(), Error> {
     let twin = planner::twin(planner.gpu, planner.catalog)?;
-    let mut prober = WorkerProber::new(&twin, planner.launch.clone()).recorded(record.clone());
+    let mut prober = planner.launch.prober(&twin, record.clone());
     let campaign = Campaign {
         workload: &planner.workload,
         goal: &planner.goal,
         settings: &planner.settings,
         budget: twin.budget().budget,
     };
-    let findings = campaign.run(&mut prober, &mut |_| {})?;
+    let findings = campaign.run(prober.as_mut(), &mut |_| {})?;
     drop(prober);
     let largest = findings.searches.iter().find_map(|searched| searched.largest);
     let smaller = largest.map(|index| findings.measurements[index].point.micro_batch);
@@ -208,10 +208,7 @@ fn text(question: &Question, answer: &Answer<'_>) -> String {
         (steps, None) => format!(" x {steps} steps"),
         (steps, Some(rest)) => format!(" x {steps} steps + {rest}"),
     };
-    let what = format!(
-        "{what}, micro-batch {micro_batch}{steps}, {}, checkpointing {}, on {}",
-        setting.precision, setting.checkpointing, answer.gpu
-    );
+    let what = format!("{what}, micro-batch {micro_batch}{steps}, {setting}, on {}", answer.gpu);
     let budget = answer.budget.budget;
     let peak = answer.measurement.ran().map(|ran| (ran.memory.device_peak, ran.allocator_retries));
     let verdict = match peak {

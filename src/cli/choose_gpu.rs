@@ -41,15 +41,17 @@ impl Chosen {
         }
     }
 
-    /// Makes it ready for use.
+    /// Makes it ready for use, with `ranks` of its kind for a command that trains on several.
     ///
     /// # Errors
-    /// When nothing of its memory is left to plan with, or a virtual GPU cannot be laid out.
-    pub(super) fn open(self, setup: Setup) -> Result<Gpu, Error> {
+    /// When nothing of its memory is left to plan with, a virtual GPU cannot be laid out, or a real
+    /// one is asked to be several.
+    pub(super) fn open(self, setup: Setup, ranks: u32) -> Result<Gpu, Error> {
         match self {
+            Self::Real(_) if ranks > 1 => Err(ErrorKind::SeveralRealGpus { ranks }.into()),
             Self::Real(card) => Ok(Gpu::Real(card)),
             Self::Virtual(profile) => {
-                VirtualGpu::new(&profile, setup).map(Box::new).map(Gpu::Virtual)
+                VirtualGpu::several(&profile, setup, ranks).map(Box::new).map(Gpu::Virtual)
             }
         }
     }

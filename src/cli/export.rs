@@ -10,6 +10,9 @@ use crate::plan;
 pub(super) fn run(args: &ExportArgs, output: &Output) -> Result<ExitStatus, Error> {
     let path = &args.plan;
     let plan = plan::read(path)?;
+    if plan.workload.subject.command().is_some() {
+        return Err(ErrorKind::PlanOfCommand { path: path.clone() }.into());
+    }
     let Some(recommended) = Recommended::of(&plan) else {
         return Err(ErrorKind::PlanWithoutChoice { path: path.clone(), purpose: "export" }.into());
     };

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::measurement::{Evidence, EvidenceKind, Measurement, Outcome, Point, Verdict};
 use crate::plan::Versions;
 use crate::probe::protocol::Hello;
-use crate::probe::{Interrupt, Launch, Prober as _, WorkerProber};
+use crate::probe::{GpuProber as _, Interrupt, Launch, Prober as _, WorkerProber};
 use crate::profile::Catalog;
 use crate::report;
 use crate::workload::Workload;

@@ -1,5 +1,6 @@
 //! From flags to what they mean: the questions that need a profile to answer.
 
+use std::env;
 use std::fs::File;
 use std::io;
 
@@ -11,7 +12,9 @@ use crate::probe::python;
 use crate::profile::Catalog;
 use crate::profile::gpu::ComputeCapability;
 use crate::profile::model::ModelProfile;
-use crate::workload::{Function, OptimizerImplementation, Precision, Subject, Workload};
+use crate::workload::{
+    Command, Function, OptimizerImplementation, Precision, Subject, Variable, Workload,
+};
 
 /// Sequence in tokens where none is asked for and the model takes longer ones.
 const DEFAULT_SEQUENCE: u32 = 1024;
@@ -19,6 +22,9 @@ const DEFAULT_SEQUENCE: u32 = 1024;
 /// What is to be trained.
 pub(super) fn workload(args: &WorkloadArgs, catalog: &Catalog) -> Result<Workload, Error> {
     let (subject, sequence, optimizer) = match &args.workload {
+        None if !args.command.is_empty() => {
+            (Subject::Command(command(args)?), args.seq, args.optimizer)
+        }
         Some(named) => {
             let function = function(named)?;
             // What it does without a flag is for it to say.
@@ -38,6 +44,28 @@ pub(super) fn workload(args: &WorkloadArgs, catalog: &Catalog) -> Result<Workloa
     };
     workload.check_sequence()?;
     Ok(workload)
+}
+
+/// The user's command, which is run where we are run.
+fn command(args: &WorkloadArgs) -> Result<Command, Error> {
+    let words = args.command.iter().map(|word| {
+        let text = word.to_str().ok_or_else(|| word.to_string_lossy().into_owned());
+        text.map(str::to_owned)
+    });
+    let words: Result<Vec<_>, String> = words.collect();
+    let words = words.map_err(|word| ErrorKind::NotUtf8 { word })?;
+    let folder = env::current_dir().map_err(|_| Error::new(ErrorKind::NoWorkingDirectory))?;
+    let command = Command::new(words, folder, args.vary.clone())?;
+    match (args.seq, command.varies(Variable::Seq)) {
+        (None, true) => Err(Error::new(ErrorKind::SequenceUnsaid { command: command.name() })),
+        (Some(sequence), false) => Err(Error::new(ErrorKind::BadValue {
+            flag: "--seq".to_owned(),
+            value: sequence.to_string(),
+            reason: "the command has no placeholder that sets it".to_owned(),
+        })
+        .hint("write `{seq}` where the command takes it")),
+        _ => Ok(command),
+    }
 }
 
 /// The user's function, whose file is there.
@@ -75,7 +103,7 @@ fn built_in(args: &WorkloadArgs, catalog: &Catalog) -> Result<(ModelProfile, Opt
 /// Whether the card computes in this precision, rather than emulating it.
 pub(super) fn has(capability: ComputeCapability, precision: Precision) -> bool {
     match precision {
-        Precision::Fp32 | Precision::Fp16 => true,
+        Precision::Fp32 | Precision::Fp16 | Precision::AsIs => true,
         Precision::Tf32 => capability.has_tf32(),
         Precision::Bf16 => capability.has_bf16(),
     }

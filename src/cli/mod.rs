@@ -15,6 +15,7 @@ mod plan;
 mod planner;
 mod progress;
 mod run;
+mod settings;
 mod values;
 mod waiting;
 

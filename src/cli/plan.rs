@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::args::{MeasuringArgs, Objective as Asked, PlanArgs};
 use super::output::{self, Output};
-use super::planner::{self, Planner};
-use super::{allocator, choose_gpu, export, inputs};
+use super::planner::Planner;
+use super::{allocator, choose_gpu, export, inputs, settings};
 use crate::destination::{Destination, is_same_file};
 use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::export::Recommended;
@@ -30,12 +30,21 @@ pub(super) fn run(
         })
         .hint("name two files"));
     }
-    let goal = Goal::new(args.target_batch, args.world_size, args.ragged)?;
     let workload = inputs::workload(&args.workload, catalog)?;
+    if let (Some(exporter), Some(_)) = (args.export, workload.subject.command()) {
+        return Err(Error::new(ErrorKind::BadValue {
+            flag: "--export".to_owned(),
+            value: exporter.name().to_owned(),
+            reason: "a command applies the plan by itself".to_owned(),
+        })
+        .hint("leave it out: the table ends with the command to run"));
+    }
+    let ranks = workload.subject.ranks();
+    let goal = Goal::new(args.target_batch, args.world_size.unwrap_or(ranks), args.ragged)?;
     let setup = choose_gpu::setup(&args.device);
     let chosen = choose_gpu::choose(&args.device, catalog, output)?;
-    let settings = planner::settings(&args.precision, &args.checkpoint, &chosen)?;
-    let gpu = chosen.open(setup)?;
+    let settings = settings::all(&workload.subject, &args.precision, &args.checkpoint, &chosen)?;
+    let gpu = chosen.open(setup, ranks)?;
     let launch = launch(&workload.subject, &args.measuring)?;
     let mut planner = Planner {
         catalog,
@@ -57,7 +66,7 @@ pub(super) fn run(
     let plan = planner.plan(record).map_err(allocator::hinted)?;
     if let Some(traceback) = plan.measurements.iter().find_map(|it| it.outcome.traceback()) {
         let traceback = output::indented(traceback);
-        output.say(&format!("a point failed in the workload's own code:\n{traceback}"));
+        output.say(&format!("a point failed in your own code:\n{traceback}"));
     }
     // The plan has cost minutes: it is printed even when it cannot be written.
     let written = destination.map_or(Ok(()), |file| output.json_to(&plan, &file));

@@ -1,22 +1,21 @@
 //! From a question to a plan: search, solve, and say what one should know.
 
-use super::choose_gpu::Chosen;
 use super::progress::Progress;
 use super::{allocator, inputs};
 use crate::device::{
-    Gpu, RealGpu, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile,
+    Gpu, RealGpu, RunReports, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile,
 };
-use crate::error::Error;
+use crate::error::{Error, one_line};
 use crate::measurement::{Built, Outcome, Point, Setting, Verdict};
 use crate::plan::{Choice, DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
 use crate::probe::protocol::Hello;
 use crate::probe::{
-    Campaign, Change, Findings, Launch, Prober, Record, Remedies, Verified, WorkerProber, verify,
+    Campaign, Change, Findings, GpuProber, Launch, Prober, Record, Remedies, Verified, verify,
 };
 use crate::profile::Catalog;
 use crate::profile::gpu::GpuProfile;
 use crate::solve;
-use crate::workload::{Checkpointing, Goal, Precision, Workload};
+use crate::workload::{Checkpointing, Goal, Precision, Values, Variable, Workload};
 
 /// A card that differs from its twin by more than this deserves a note.
 const TWIN_TOLERANCE: f64 = 0.02;
@@ -44,6 +43,8 @@ struct Gathered {
     notes: Vec<Note>,
     hello: Option<Hello>,
     built: Option<Built>,
+    /// Results whose size depends on values that nobody knows.
+    sizes: Vec<String>,
     /// How many of the measurements, the first, are of a real card's twin.
     on_twin: usize,
 }
@@ -85,6 +86,7 @@ impl Planner<'_> {
             objective: self.objective,
             budget,
             recommendation: choices.next(),
+            command: None,
             alternatives: choices.collect(),
             ladder,
             would_fit,
@@ -92,9 +94,11 @@ impl Planner<'_> {
             notes: Vec::new(),
             incomplete: incomplete || untried.is_some(),
         };
+        plan.command = self.line(plan.recommendation.as_ref());
         plan.notes = self.notes(&plan, &gathered);
         plan.notes.extend(untried.map(|error| Note::ChangesUntried { reason: error.to_string() }));
         plan.notes.append(&mut gathered.notes);
+        plan.notes.extend(self.interval(&plan, std::mem::take(&mut gathered.sizes)));
         plan.notes.extend(allocator::notes());
         plan.measurements = gathered.findings.measurements;
         Ok(plan)
@@ -107,17 +111,18 @@ impl Planner<'_> {
         record: Option<Record>,
         progress: &mut Progress,
     ) -> Result<Gathered, Error> {
-        let mut prober = WorkerProber::new(gpu, self.launch.clone()).recorded(record);
-        let mut notes = self.open(&mut prober, progress)?;
+        let mut prober = self.launch.prober(gpu, record);
+        let mut notes = self.open(prober.as_mut(), progress)?;
         let campaign = Campaign {
             workload: &self.workload,
             goal: &self.goal,
             settings: &self.settings,
             budget: gpu.budget().budget,
         };
-        let mut findings = campaign.run(&mut prober, &mut |findings| progress.update(findings))?;
+        let mut findings =
+            campaign.run(prober.as_mut(), &mut |findings| progress.update(findings))?;
         if matches!(gpu, Gpu::Virtual(_)) {
-            self.measure_ladder(&mut findings, &mut prober);
+            self.measure_ladder(&mut findings, prober.as_mut());
         }
         if prober.was_unnamed() {
             notes.push(Note::ProcessUnnamed);
@@ -127,16 +132,19 @@ impl Planner<'_> {
         }
         let (hello, built) = (prober.hello().cloned(), prober.built().cloned());
         drop(prober);
+        let mut sizes = Vec::new();
         if let Gpu::Virtual(gpu) = gpu {
-            notes.extend(notes_of_virtual_gpu(gpu));
+            let seen = read_run_reports(gpu.folder());
+            sizes = seen.sizes.iter().map(|it| one_line(&it.to_string())).collect();
+            notes.extend(notes_of_virtual_gpu(gpu, seen));
         }
-        Ok(Gathered { findings, notes, hello, built, on_twin: 0 })
+        Ok(Gathered { findings, notes, hello, built, sizes, on_twin: 0 })
     }
 
     /// Has a user's function called, which may take a while, and goes by what it returns.
     fn open(
         &mut self,
-        prober: &mut WorkerProber<'_>,
+        prober: &mut dyn GpuProber,
         progress: &mut Progress,
     ) -> Result<Vec<Note>, Error> {
         let Some(function) = self.workload.subject.function() else { return Ok(Vec::new()) };
@@ -147,7 +155,7 @@ impl Planner<'_> {
             let _ = self.workload.optimizer.get_or_insert_default();
         }
         let (plain, checkpointed): (Vec<Setting>, Vec<Setting>) =
-            self.settings.iter().partition(|setting| setting.checkpointing == Checkpointing::None);
+            self.settings.iter().partition(|setting| !setting.checkpointing.is_on());
         if built.checkpointing || plain.is_empty() || checkpointed.is_empty() {
             return Ok(Vec::new());
         }
@@ -193,10 +201,12 @@ impl Planner<'_> {
             return Ok(gathered);
         }
         gathered.on_twin = gathered.findings.measurements.len();
-        let mut prober = WorkerProber::new(self.gpu, self.launch.clone()).recorded(record);
+        // The card knows them.
+        gathered.sizes.clear();
+        let mut prober = self.launch.prober(self.gpu, record);
         let Verified { factor, .. } = verify(
             &mut gathered.findings,
-            &mut prober,
+            prober.as_mut(),
             &self.workload,
             &self.goal,
             self.gpu.budget().budget,
@@ -254,7 +264,8 @@ impl Planner<'_> {
         {
             notes.push(Note::BatchNorm { micro_batch });
         }
-        if self.goal.world_size > 1 {
+        notes.extend(self.notes_of_command(choice));
+        if self.goal.world_size > self.workload.subject.ranks() {
             notes.push(Note::WorldSize { world_size: self.goal.world_size });
         }
         let points = next_on_twin(plan, gathered.on_twin);
@@ -263,6 +274,56 @@ impl Planner<'_> {
         }
         notes.extend(of_points(findings, plan));
         notes
+    }
+
+    /// The recommended setting once more, with the lowest sizes instead of the highest.
+    fn interval(&self, plan: &Plan, places: Vec<String>) -> Option<Note> {
+        let choice = plan.recommendation.as_ref().filter(|_| !places.is_empty())?;
+        let Choice { precision, checkpointing, micro_batch, .. } = *choice;
+        let point = Point::to_probe(Setting { precision, checkpointing }, micro_batch, &self.goal);
+        let lowest = twin(self.gpu, self.catalog).and_then(|twin| {
+            let launch = self.launch.clone().with_lowest_sizes();
+            launch.prober(&twin, None).probe(&self.workload, point)
+        });
+        let lowest_peak = lowest.ok().and_then(|it| it.ran().map(|ran| ran.memory.device_peak));
+        let highest_peak = choice.memory.device_peak;
+        Some(Note::DataDependentSizes { places, lowest_peak, highest_peak })
+    }
+
+    /// What a command did not let us set or see.
+    fn notes_of_command(&self, choice: &Choice) -> Vec<Note> {
+        let Some(command) = self.workload.subject.command() else { return Vec::new() };
+        let mut notes = Vec::new();
+        let mut kept = Vec::new();
+        if choice.precision == Precision::AsIs {
+            kept.push("precision".to_owned());
+        }
+        if choice.checkpointing == Checkpointing::AsIs {
+            kept.push("checkpointing".to_owned());
+        }
+        if !kept.is_empty() {
+            notes.push(Note::AsTheCommandDoes { what: kept });
+        }
+        if !command.varies(Variable::Accumulation) && choice.accumulation > 1 {
+            notes.push(Note::OwnAccumulation { steps: choice.accumulation });
+        }
+        if !command.varies(Variable::Steps) {
+            notes.push(Note::EndedEarly);
+        }
+        notes
+    }
+
+    /// The user's command as it trains with a choice.
+    fn line(&self, choice: Option<&Choice>) -> Option<String> {
+        let choice = choice?;
+        Some(self.workload.subject.command()?.line(&Values {
+            micro_batch: choice.micro_batch,
+            accumulation: choice.accumulation,
+            precision: choice.precision,
+            checkpointing: choice.checkpointing,
+            sequence: self.workload.sequence,
+            steps: None,
+        }))
     }
 
     fn device(&self) -> DeviceSummary {
@@ -296,7 +357,7 @@ pub(super) fn twin(gpu: &Gpu, catalog: &Catalog) -> Result<Gpu, Error> {
         Gpu::Virtual(gpu) => gpu.profile().clone(),
         Gpu::Real(card) => twin_profile(card, profile_of(card, catalog)?.as_ref()),
     };
-    VirtualGpu::with_budget(&profile, gpu.budget()).map(Box::new).map(Gpu::Virtual)
+    VirtualGpu::with_budget(&profile, gpu.budget(), gpu.count()).map(Box::new).map(Gpu::Virtual)
 }
 
 /// The profile of a real card, where there is one.
@@ -322,22 +383,25 @@ pub(super) fn remedies(
 ) -> Result<(), Error> {
     let workload = &planner.workload;
     let capability = planner.gpu.compute_capability();
+    let settable = workload.subject.command().map(|it| it.precisions().unwrap_or_default());
     let mixed: Vec<_> = [Precision::Bf16, Precision::Fp16]
         .into_iter()
         .filter(|precision| inputs::has(capability, *precision))
+        .filter(|precision| settable.as_ref().is_none_or(|it| it.contains(precision)))
         .take(1)
         .collect();
     let budget = planner.gpu.budget().budget;
     let search = Remedies { workload, point, mixed: &mixed, budget };
     let twin = twin(planner.gpu, planner.catalog)?;
-    let mut prober = WorkerProber::new(&twin, planner.launch.clone()).recorded(record.clone());
-    changes.extend(search.on_this_card(&mut prober, MOST_CHANGES)?);
+    let mut prober = planner.launch.prober(&twin, record.clone());
+    changes.extend(search.on_this_card(prober.as_mut(), MOST_CHANGES)?);
     drop(prober);
     let cards = larger_cards(planner)?;
+    let ranks = workload.subject.ranks();
     let setup = Setup { vram: None, ..planner.setup };
     let another = search.on_another_card(&cards, &mut |card| {
-        let gpu = Gpu::Virtual(Box::new(VirtualGpu::new(card, setup)?));
-        let mut prober = WorkerProber::new(&gpu, planner.launch.clone()).recorded(record.clone());
+        let gpu = Gpu::Virtual(Box::new(VirtualGpu::several(card, setup, ranks)?));
+        let mut prober = planner.launch.prober(&gpu, record.clone());
         Ok(prober.probe(workload, point)?.verdict(gpu.budget().budget) == Verdict::Fits)
     })?;
     changes.extend(another);
@@ -397,51 +461,20 @@ fn of_points(findings: &Findings, plan: &Plan) -> Vec<Note> {
     notes
 }
 
-fn notes_of_virtual_gpu(gpu: &VirtualGpu) -> Vec<Note> {
+fn notes_of_virtual_gpu(gpu: &VirtualGpu, seen: RunReports) -> Vec<Note> {
     let context = &gpu.profile().context;
     let mut notes = vec![Note::ContextOfProfile {
         context: context.value,
         basis: context.basis.name().to_owned(),
         source: context.source.clone(),
     }];
-    let seen = read_run_reports(gpu.folder());
     if !seen.not_implemented.is_empty() {
         notes.push(Note::NotImplemented { names: seen.not_implemented });
     }
     if seen.read_backs > 0 {
-        notes.push(Note::ReadBacks { count: seen.read_backs });
+        let places = seen.unknown_reads.iter().map(|it| one_line(&it.to_string())).collect();
+        notes.push(Note::ReadBacks { count: seen.read_backs, places });
     }
     notes.extend(seen.internal_errors.into_iter().map(|message| Note::InternalError { message }));
     notes
-}
-
-/// The settings to search, those that change least first.
-pub(super) fn settings(
-    precisions: &[Precision],
-    checkpointings: &[Checkpointing],
-    gpu: &Chosen,
-) -> Result<Vec<Setting>, Error> {
-    for precision in precisions {
-        inputs::in_hardware(*precision, gpu)?;
-    }
-    let capability = gpu.compute_capability();
-    let precisions: Vec<_> = Precision::ALL
-        .into_iter()
-        .filter(|precision| match precisions {
-            [] => inputs::has(capability, *precision),
-            asked => asked.contains(precision),
-        })
-        .collect();
-    let mut settings: Vec<_> = checkpointings
-        .iter()
-        .flat_map(|checkpointing| {
-            precisions
-                .iter()
-                .map(|precision| Setting { precision: *precision, checkpointing: *checkpointing })
-        })
-        .collect();
-    settings
-        .sort_by_key(|setting| (solve::recomputation(setting.checkpointing), setting.precision));
-    settings.dedup();
-    Ok(settings)
 }

@@ -51,10 +51,9 @@ impl Progress {
                 Outcome::Failed { .. } => "failed",
             };
             self.bar.set_message(format!(
-                "{} points: {}, checkpointing {}, micro-batch {} {end}",
+                "{} points: {}, micro-batch {} {end}",
                 findings.measurements.len(),
-                point.setting.precision,
-                point.setting.checkpointing,
+                point.setting,
                 point.micro_batch,
             ));
         }

@@ -13,6 +13,7 @@ use crate::device::{PythonSetup, VirtualGpu, read_run_reports};
 use crate::error::{Error, ErrorKind};
 use crate::profile::Catalog;
 use crate::report::{RUN_SCHEMA, RunDocument, run_summary};
+use crate::workload;
 
 pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<ExitCode, Error> {
     let setup = choose_gpu::setup(&args.device);
@@ -60,32 +61,14 @@ fn start(args: &RunArgs, gpu: &VirtualGpu) -> Result<ExitStatus, Error> {
     })
 }
 
-/// The processes that `torchrun` is asked to start on this machine, each with a GPU of its own.
+/// The GPUs that a launcher is asked to use.
 fn ranks(command: &[OsString]) -> Option<u32> {
     let words: Vec<_> = command.iter().map(|it| it.to_string_lossy()).collect();
-    words.iter().enumerate().find_map(|(index, word)| {
-        let (flag, value) = word.split_once('=').unwrap_or((word, words.get(index + 1)?));
-        let is_count = matches!(flag.replace('_', "-").as_str(), "--nproc-per-node");
-        is_count.then(|| value.parse().ok().filter(|count| *count > 0))?
-    })
+    workload::ranks(&words)
 }
 
 /// The command's own status; of one that ended by a signal, 128 and the signal, as shells do.
 fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
     ExitCode::from(u8::try_from(code).unwrap_or(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn torchrun_says_how_many_gpus_are_needed() {
-        let ranks = |text: &str| ranks(&text.split(' ').map(OsString::from).collect::<Vec<_>>());
-        assert_eq!(ranks("torchrun --nproc_per_node 2 ddp.py"), Some(2));
-        assert_eq!(ranks("torchrun --nproc-per-node=4 ddp.py"), Some(4));
-        assert_eq!(ranks("torchrun --nproc-per-node=gpu ddp.py"), None);
-        assert_eq!(ranks("python train.py --nproc"), None);
-    }
 }

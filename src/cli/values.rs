@@ -10,7 +10,7 @@ use vramfit_vgpu_schema::Description;
 use crate::error::{Error, ErrorKind};
 use crate::export::{EXPORTERS, Exporter};
 use crate::units::{Bytes, Share};
-use crate::workload::{Checkpointing, Optimizer, Precision};
+use crate::workload::{Checkpointing, Optimizer, Precision, Variable};
 
 /// Why a value cannot be used, and what would do instead. clap carries it up to [`explain`].
 #[derive(Debug)]
@@ -110,6 +110,20 @@ pub(super) fn precision(text: &str) -> Result<Precision, Refusal> {
 /// A way to checkpoint.
 pub(super) fn checkpointing(text: &str) -> Result<Checkpointing, Refusal> {
     named(text, "no checkpointing", "one of none, full, every-2, every-3 …")
+}
+
+/// Something that a command lets vramfit set.
+pub(super) fn variable(text: &str) -> Result<Variable, Refusal> {
+    Variable::named(text).map_or_else(
+        || {
+            refuse(
+                text,
+                "nothing that can be varied",
+                "one of micro_batch, accumulation, precision, fp16, bf16, checkpoint, seq, steps",
+            )
+        },
+        Ok,
+    )
 }
 
 /// An optimizer.

@@ -2,6 +2,7 @@
 //! what NVML sees of it.
 
 mod budget;
+mod descent;
 mod limits;
 mod nvml;
 mod python;
@@ -20,10 +21,11 @@ use crate::measurement::EvidenceKind;
 use crate::profile::gpu::ComputeCapability;
 
 pub use budget::Budget;
-pub use python::PythonSetup;
+pub use descent::{descendants, descends_from};
+pub use python::{PythonSetup, lay_out_python, python_environment, python_packages};
 pub use real_gpu::{BoardMemory, RealGpu, RealGpus};
 pub use run_reports::{RunReports, read_run_reports};
-pub use sampler::{Sampler, Sight};
+pub use sampler::{Sampler, Sight, Whose};
 pub use twin::twin_profile;
 pub(crate) use virtual_gpu::beside_executable;
 pub use virtual_gpu::{Setup, VIRTUAL_SUFFIX, VirtualGpu, remove_folders};
@@ -105,6 +107,14 @@ impl Gpu {
         match self {
             Self::Real(gpu) => gpu.environment(),
             Self::Virtual(gpu) => gpu.environment(),
+        }
+    }
+
+    /// How many of its kind there are in the machine that a child sees.
+    pub fn count(&self) -> u32 {
+        match self {
+            Self::Real(_) => 1,
+            Self::Virtual(gpu) => u32::try_from(gpu.count()).unwrap_or(1),
         }
     }
 

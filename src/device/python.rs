@@ -1,22 +1,27 @@
-//! What a Python child on a virtual GPU runs besides its program: `python/` of the repository, which
-//! the interpreter finds on its path and starts by itself (see `python/sitecustomize.py`).
+//! What a Python child runs besides its program: `python/` of the repository, which the interpreter
+//! finds on its path and starts by itself (see `python/sitecustomize.py`).
 
 use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
 
 static SOURCES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/python");
 
-/// Where they lie in the folder of a virtual GPU.
+/// Where they lie in such a folder.
 const FOLDER: &str = "python";
 /// Says `off` where small tensors are not to be computed.
 const SHADOW: &str = "VRAMFIT_SHADOW";
 /// Which end of an interval a size takes that depends on values nobody knows.
 const UNKNOWN_SIZES: &str = "VRAMFIT_UNKNOWN_SIZES";
+
+/// Where the packages lie in a folder that [`lay_out_python`] wrote to.
+pub fn python_packages(folder: &Path) -> PathBuf {
+    folder.join(FOLDER)
+}
 
 /// What is asked of a Python child besides running its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +38,11 @@ impl Default for PythonSetup {
     }
 }
 
-/// Writes the sources into the folder of a virtual GPU.
-pub(super) fn lay_out(folder: &Path) -> io::Result<()> {
+/// Writes the sources into a folder, such as that of a virtual GPU.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn lay_out_python(folder: &Path) -> io::Result<()> {
     write(&SOURCES, &folder.join(FOLDER))
 }
 
@@ -57,8 +65,8 @@ fn write(sources: &Dir<'_>, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Variables that make a Python child start them.
-pub(super) fn environment(folder: &Path, setup: PythonSetup) -> Vec<(OsString, OsString)> {
+/// Variables that make a Python child start what [`lay_out_python`] wrote.
+pub fn python_environment(folder: &Path, setup: PythonSetup) -> Vec<(OsString, OsString)> {
     let mut path = folder.join(FOLDER).into_os_string();
     if let Some(rest) = env::var_os("PYTHONPATH").filter(|rest| !rest.is_empty()) {
         path.push(":");
@@ -81,7 +89,7 @@ mod tests {
     #[test]
     fn packages_are_laid_out_whole_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        lay_out(folder.path()).unwrap();
+        lay_out_python(folder.path()).unwrap();
         let python = folder.path().join(FOLDER);
         assert!(python.join("sitecustomize.py").is_file());
         assert!(python.join("vramfit_shadow/overriding.py").is_file());

@@ -174,10 +174,10 @@ fn budget_now(memory: BoardMemory, display: bool, setup: Setup) -> Result<Budget
     Budget::new(cap, cap.saturating_sub(driver), held, setup.reserve, margin)
 }
 
-/// Bytes that NVML attributes to a process, where it does.
-pub(super) fn process_bytes(device: &Device<'_>, pid: u32) -> Option<u64> {
+/// Bytes that NVML attributes to the processes for which `is_own` holds, where it does.
+pub(super) fn process_bytes(device: &Device<'_>, is_own: impl Fn(u32) -> bool) -> Option<u64> {
     let processes = device.running_compute_processes().ok()?;
-    let mut own = processes.iter().filter(|process| process.pid == pid).peekable();
+    let mut own = processes.iter().filter(|process| is_own(process.pid)).peekable();
     own.peek()?;
     own.map(|process| match process.used_gpu_memory {
         UsedGpuMemory::Used(bytes) => Some(bytes),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use nvml_wrapper::Nvml;
 use serde::{Deserialize, Serialize};
 
+use super::descent::descends_from;
 use super::real_gpu::process_bytes;
 use crate::error::{Error, ErrorKind};
 use crate::units::Bytes;
@@ -13,7 +14,25 @@ use crate::units::Bytes;
 /// Between two readings: 250 a second, with room left for the reading itself to take a while.
 const INTERVAL: Duration = Duration::from_millis(4);
 
-/// What was seen of one process on a GPU, in bytes.
+/// Whose memory is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// One process's.
+    Process(u32),
+    /// A process's and that of all that descend from it.
+    Family(u32),
+}
+
+impl Whose {
+    fn includes(self, pid: u32) -> bool {
+        match self {
+            Self::Process(own) => pid == own,
+            Self::Family(ancestor) => descends_from(pid, ancestor),
+        }
+    }
+}
+
+/// What was seen of one process, or family, on a GPU, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sight {
     /// Held by the process at the last reading.
@@ -44,7 +63,7 @@ struct Shared {
 pub struct Sampler {
     nvml: Arc<Nvml>,
     uuid: String,
-    pid: u32,
+    whose: Whose,
     baseline: u64,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -57,11 +76,16 @@ impl Sampler {
         device.and_then(|device| device.memory_info().ok()).map_or(0, |memory| memory.used)
     }
 
-    /// Starts to watch process `pid` on the GPU with this UUID.
+    /// Starts to watch the GPU with this UUID.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(nvml: Arc<Nvml>, uuid: String, pid: u32, baseline: u64) -> Result<Self, Error> {
+    pub fn start(
+        nvml: Arc<Nvml>,
+        uuid: String,
+        whose: Whose,
+        baseline: u64,
+    ) -> Result<Self, Error> {
         let shared =
             Arc::new(Shared { sight: Mutex::new(Sight::default()), ended: AtomicBool::new(false) });
         let watch = {
@@ -69,7 +93,7 @@ impl Sampler {
             move || {
                 while !shared.ended.load(Ordering::Relaxed) {
                     let begun = Instant::now();
-                    read(&nvml, &uuid, pid, baseline, &shared.sight);
+                    read(&nvml, &uuid, whose, baseline, &shared.sight);
                     thread::sleep(INTERVAL.saturating_sub(begun.elapsed()));
                 }
             }
@@ -78,7 +102,7 @@ impl Sampler {
             .name("sampler".to_owned())
             .spawn(watch)
             .map_err(|source| ErrorKind::NoThread { source })?;
-        Ok(Self { nvml, uuid, pid, baseline, shared, thread: Some(thread) })
+        Ok(Self { nvml, uuid, whose, baseline, shared, thread: Some(thread) })
     }
 
     /// Forgets the peaks.
@@ -86,9 +110,14 @@ impl Sampler {
         *lock(&self.shared.sight) = Sight::default();
     }
 
+    /// What was seen since the last reset.
+    pub fn seen(&self) -> Sight {
+        *lock(&self.shared.sight)
+    }
+
     /// Reads once more, and says what was seen since the last reset.
     pub fn look(&self) -> Sight {
-        read(&self.nvml, &self.uuid, self.pid, self.baseline, &self.shared.sight);
+        read(&self.nvml, &self.uuid, self.whose, self.baseline, &self.shared.sight);
         *lock(&self.shared.sight)
     }
 }
@@ -107,12 +136,12 @@ fn lock(sight: &Mutex<Sight>) -> std::sync::MutexGuard<'_, Sight> {
     sight.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read(nvml: &Nvml, uuid: &str, pid: u32, baseline: u64, sight: &Mutex<Sight>) {
+fn read(nvml: &Nvml, uuid: &str, whose: Whose, baseline: u64, sight: &Mutex<Sight>) {
     // Held while reading, so that no reading begun before a reset is taken in after it.
     let mut sight = lock(sight);
     let Ok(device) = nvml.device_by_uuid(uuid) else { return };
     let Ok(memory) = device.memory_info() else { return };
-    let named = process_bytes(&device, pid);
+    let named = process_bytes(&device, |pid| whose.includes(pid));
     // Two questions are not one moment: others are told apart only where nothing moved in between.
     let still = device.memory_info().is_ok_and(|again| again.used == memory.used);
     sight.take_in(memory.used, named, baseline, still);

@@ -14,7 +14,7 @@ use super::Budget;
 use super::budget::default_margin;
 use super::limits::{Limits, REGISTERS};
 use super::nvml::open;
-use super::python::{self, PythonSetup};
+use super::python::{PythonSetup, lay_out_python, python_environment};
 use crate::error::{Error, ErrorKind};
 use crate::profile::gpu::GpuProfile;
 use crate::units::{Bytes, Share};
@@ -87,12 +87,12 @@ impl VirtualGpu {
         Self::lay_out(profile, budget(profile, setup)?, count)
     }
 
-    /// Like [`Self::new`] with a budget that is known already: the twin of a real card.
+    /// Like [`Self::several`] with a budget that is known already: the twin of a real card.
     ///
     /// # Errors
     /// When the library of the virtual GPU is not there, or the folder cannot be written.
-    pub fn with_budget(profile: &GpuProfile, budget: Budget) -> Result<Self, Error> {
-        Self::lay_out(profile, budget, 1)
+    pub fn with_budget(profile: &GpuProfile, budget: Budget, count: u32) -> Result<Self, Error> {
+        Self::lay_out(profile, budget, count)
     }
 
     fn lay_out(profile: &GpuProfile, budget: Budget, count: u32) -> Result<Self, Error> {
@@ -170,7 +170,7 @@ impl VirtualGpu {
     /// Further variables for a child that may be Python, or start it: small tensors are really
     /// computed there, and lines of the program are known to the report.
     pub fn python_environment(&self, setup: PythonSetup) -> Vec<(OsString, OsString)> {
-        python::environment(self.folder.path(), setup)
+        python_environment(self.folder.path(), setup)
     }
 
     fn ordinals(&self) -> String {
@@ -243,7 +243,7 @@ fn lay_out(library: &Path, devices: &[Device]) -> io::Result<TempDir> {
         std::os::unix::fs::symlink(library, folder.path().join(name))?;
     }
     fs::copy(library, folder.path().join(OWN_NVML))?;
-    python::lay_out(folder.path())?;
+    lay_out_python(folder.path())?;
     Ok(folder)
 }
 

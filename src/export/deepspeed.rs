@@ -143,7 +143,7 @@ fn remarks(recommended: Recommended<'_>) -> Vec<String> {
         }
     }];
     remarks.extend(match choice.checkpointing {
-        Checkpointing::None => None,
+        Checkpointing::None | Checkpointing::AsIs => None,
         Checkpointing::Full => Some(
             "checkpointing is switched on in the model, before `deepspeed.initialize`: \
              `model.activation_checkpointing_enable()` of transformers, else `checkpoint_blocks` of \

@@ -86,6 +86,7 @@ fn is_for_training(note: &Note) -> bool {
         | Note::ContextOfProfile { .. }
         | Note::NotImplemented { .. }
         | Note::ReadBacks { .. }
+        | Note::DataDependentSizes { .. }
         | Note::InternalError { .. } => true,
         // Said by `Plan::incomplete`.
         Note::Incomplete
@@ -93,6 +94,9 @@ fn is_for_training(note: &Note) -> bool {
         | Note::ChangesUntried { .. }
         | Note::RankedWithoutTimes
         | Note::NoCheckpointing
+        | Note::AsTheCommandDoes { .. }
+        | Note::OwnAccumulation { .. }
+        | Note::EndedEarly
         | Note::PointFailed { .. }
         | Note::Tight { .. }
         | Note::ProcessUnnamed

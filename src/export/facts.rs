@@ -4,9 +4,7 @@ use super::template::{Facts, string};
 use super::{Recommended, evidence};
 use crate::profile::model::Architecture;
 use crate::report::wrap;
-use crate::workload::{
-    Checkpointing, Function, Optimizer, OptimizerImplementation, Precision, Subject,
-};
+use crate::workload::{Checkpointing, Optimizer, OptimizerImplementation, Precision, Subject};
 
 /// Everything but the parts that are templates themselves.
 pub(super) fn of(recommended: Recommended<'_>) -> Facts {
@@ -63,7 +61,7 @@ pub(super) fn whole_steps(Recommended { choice, .. }: Recommended<'_>) -> u32 {
 
 fn precision(facts: &mut Facts, precision: Precision) {
     let (flag, lightning, accelerate) = match precision {
-        Precision::Fp32 => ("fp32", "32-true", "no"),
+        Precision::Fp32 | Precision::AsIs => ("fp32", "32-true", "no"),
         Precision::Tf32 => ("tf32", "32-true", "no"),
         Precision::Bf16 => ("bf16", "bf16-mixed", "bf16"),
         Precision::Fp16 => ("fp16", "16-mixed", "fp16"),
@@ -80,7 +78,7 @@ fn precision(facts: &mut Facts, precision: Precision) {
 /// PyTorch's name of what autocast casts to, where there is autocast.
 pub(super) fn dtype(precision: Precision) -> Option<&'static str> {
     match precision {
-        Precision::Fp32 | Precision::Tf32 => None,
+        Precision::Fp32 | Precision::Tf32 | Precision::AsIs => None,
         Precision::Bf16 => Some("bfloat16"),
         Precision::Fp16 => Some("float16"),
     }
@@ -88,7 +86,7 @@ pub(super) fn dtype(precision: Precision) -> Option<&'static str> {
 
 fn checkpointing(facts: &mut Facts, checkpointing: Checkpointing) {
     match checkpointing {
-        Checkpointing::None => {}
+        Checkpointing::None | Checkpointing::AsIs => {}
         Checkpointing::Every(n) => {
             facts.flags.extend(["checkpoint", "every"]);
             facts.values.insert("every", n.to_string());
@@ -144,7 +142,7 @@ fn blocks(subject: &Subject) -> String {
             Architecture::Resnet(_) => "the residual blocks",
             Architecture::Mlp(_) | Architecture::Pinn(_) => "the hidden layers",
         },
-        Subject::Function(Function { .. }) => "the blocks of the planned function",
+        Subject::Function(_) | Subject::Command(_) => "the blocks that were planned with",
     }
     .to_owned()
 }

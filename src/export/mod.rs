@@ -9,6 +9,7 @@ mod template;
 use std::fmt::Debug;
 
 use crate::plan::{Choice, Plan};
+use crate::workload::{Checkpointing, Precision};
 
 /// A framework that plans are handed to.
 pub trait Exporter: Debug + Sync {
@@ -28,9 +29,14 @@ pub struct Recommended<'a> {
 }
 
 impl<'a> Recommended<'a> {
-    /// The plan's recommendation, if it has one.
+    /// The plan's recommendation, if it has one and says how to train: that of a command leaves
+    /// precision and checkpointing to it.
     pub fn of(plan: &'a Plan) -> Option<Self> {
-        plan.recommendation.as_ref().map(|choice| Self { plan, choice })
+        let choice = plan.recommendation.as_ref()?;
+        let says_how = plan.workload.subject.command().is_none()
+            && choice.precision != Precision::AsIs
+            && choice.checkpointing != Checkpointing::AsIs;
+        says_how.then_some(Self { plan, choice })
     }
 }
 

@@ -42,6 +42,9 @@ pub struct Plan {
     pub budget: Budget,
     /// The recommended setting; null when nothing fits, or nothing is known yet.
     pub recommendation: Option<Choice>,
+    /// Of a command: the shell's line that trains so. `{steps}` stays, for the user to say.
+    #[serde(default)]
+    pub command: Option<String>,
     /// Each other setting at its largest micro-batch, the better first.
     pub alternatives: Vec<Choice>,
     /// What each means of saving memory buys, in the order in which a careful person takes them.

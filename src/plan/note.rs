@@ -42,6 +42,18 @@ pub enum Note {
         /// How many.
         world_size: u32,
     },
+    /// A command has no placeholder for these.
+    AsTheCommandDoes {
+        /// `precision`, `checkpointing`.
+        what: Vec<String>,
+    },
+    /// A command has no placeholder for the accumulation that the plan needs.
+    OwnAccumulation {
+        /// Micro-steps in one optimizer step.
+        steps: u32,
+    },
+    /// A command was ended once its steps were seen.
+    EndedEarly,
     /// Checkpointing was asked for and the model has nothing that can be.
     NoCheckpointing,
     /// A point failed for itself.
@@ -105,6 +117,19 @@ pub enum Note {
     ReadBacks {
         /// How many copies.
         count: u64,
+        /// Where, the most frequent first, with the type and how often.
+        #[serde(default)]
+        places: Vec<String>,
+    },
+    /// Sizes of results depend on values that nobody knows: the plan holds for the highest.
+    DataDependentSizes {
+        /// Which and where, with their bounds.
+        places: Vec<String>,
+        /// The recommended setting's device peak with the lowest sizes; null if that was not to be
+        /// measured.
+        lowest_peak: Option<Bytes>,
+        /// And with the highest, which is the one that was planned for.
+        highest_peak: Bytes,
     },
     /// A failure inside the virtual GPU.
     InternalError {
@@ -135,6 +160,21 @@ impl fmt::Display for Note {
                 f,
                 "measured on one GPU of {world_size}: the buckets of DistributedDataParallel (about \
                  the size of the gradients) and NCCL's buffers are not in these figures"
+            ),
+            Self::AsTheCommandDoes { what } => write!(
+                f,
+                "the command has no placeholder for {}: it trained as it does by itself",
+                what.join(" and ")
+            ),
+            Self::OwnAccumulation { steps } => write!(
+                f,
+                "the command has no `{{accumulation}}`: it reaches the target only if it \
+                 accumulates {steps} micro-steps by itself, and was measured as it is"
+            ),
+            Self::EndedEarly => write!(
+                f,
+                "each run of the command was ended after its second optimizer step: what it does \
+                 later, such as evaluating, was not seen; with `{{steps}}` it is left to run to its end"
             ),
             Self::NoCheckpointing => write!(
                 f,
@@ -191,15 +231,40 @@ impl fmt::Display for Note {
                 "the virtual GPU does not implement what was called: {}; figures may be off",
                 names.join(", ")
             ),
-            Self::ReadBacks { count } => write!(
-                f,
-                "{count} values came back from the virtual GPU that no kernel had computed; a model \
-                 that acts on them may behave otherwise on a real card"
-            ),
+            Self::ReadBacks { count, places } => {
+                write!(
+                    f,
+                    "{count} values came back from the virtual GPU that no kernel had computed; a \
+                     model that acts on them may behave otherwise on a real card"
+                )?;
+                listed(places, f)
+            }
+            Self::DataDependentSizes { places, lowest_peak, highest_peak } => {
+                let lowest = lowest_peak
+                    .map_or_else(|| "an unknown lower bound".to_owned(), |it| it.to_string());
+                write!(
+                    f,
+                    "sizes depend on values nobody knows: the peak is between {lowest} and \
+                     {highest_peak}, and the plan holds for the latter"
+                )?;
+                listed(places, f)
+            }
             Self::InternalError { message } => {
                 write!(f, "a failure inside the virtual GPU, please report it: {message}")
             }
         }
+    }
+}
+
+/// The first few, and how many more.
+fn listed(places: &[String], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    const MOST: usize = 3;
+    for (index, place) in places.iter().take(MOST).enumerate() {
+        write!(f, "{} {place}", if index == 0 { ":" } else { ";" })?;
+    }
+    match places.len().saturating_sub(MOST) {
+        0 => Ok(()),
+        more => write!(f, "; and {more} more"),
     }
 }
 
@@ -218,5 +283,5 @@ fn list(points: &[Tried]) -> String {
 }
 
 fn words(setting: &Setting) -> String {
-    format!("{}, checkpointing {}", setting.precision, setting.checkpointing)
+    setting.to_string()
 }

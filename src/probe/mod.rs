@@ -1,21 +1,28 @@
 //! Trying points: the worker's protocol, the worker as a child process, and which point to try next.
 
 mod campaign;
+mod command_prober;
+mod complaint;
 mod interrupt;
 mod launch;
+mod lines;
 mod observation;
+mod progress;
 pub mod protocol;
 mod python;
 mod record;
 mod remedy;
 mod search;
+mod trial;
 mod verify;
 mod worker;
 mod worker_prober;
 
 use crate::error::Error;
-use crate::measurement::{Measurement, Point};
+use crate::measurement::{Built, Measurement, Point};
+use crate::units::Bytes;
 use crate::workload::Workload;
+use protocol::Hello;
 
 pub use campaign::{Campaign, Findings, Searched};
 pub use interrupt::Interrupt;
@@ -34,4 +41,29 @@ pub trait Prober {
     /// # Errors
     /// When no point can be tried any more, or the user asked to stop.
     fn probe(&mut self, workload: &Workload, point: Point) -> Result<Measurement, Error>;
+}
+
+/// A [`Prober`] on one GPU, and what it has learnt besides.
+pub trait GpuProber: Prober {
+    /// Gets ready now, rather than with the first point.
+    ///
+    /// # Errors
+    /// When a worker cannot be started, or the user's function cannot be measured.
+    fn open(&mut self, _workload: &Workload) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The PyTorch that trains; none before it is known.
+    fn hello(&self) -> Option<&Hello>;
+
+    /// What the user's function returned, once it was called and the device had room for that.
+    fn built(&self) -> Option<&Built> {
+        None
+    }
+
+    /// NVML did not name the process at some point, so its use of the device was inferred.
+    fn was_unnamed(&self) -> bool;
+
+    /// The most that the memory of other processes grew by during one point, in bytes.
+    fn others_grew(&self) -> Bytes;
 }

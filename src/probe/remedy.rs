@@ -129,7 +129,7 @@ impl Remedies<'_> {
         }
         let mixed = self.mixed.iter().copied().filter(|_| !precision.is_mixed());
         changes.extend(mixed.clone().map(Change::Precision));
-        if checkpointing != Checkpointing::Full {
+        if !matches!(checkpointing, Checkpointing::Full | Checkpointing::AsIs) {
             changes.push(Change::Checkpointing(Checkpointing::Full));
             changes.extend(mixed.take(1).map(|precision| {
                 Change::Setting(Setting { precision, checkpointing: Checkpointing::Full })
@@ -138,6 +138,9 @@ impl Remedies<'_> {
         let halvings = std::iter::successors(self.workload.sequence, |tokens| Some(tokens / 2));
         let shorter = halvings.skip(1).take_while(|tokens| *tokens >= SHORTEST_SEQUENCE);
         changes.extend(shorter.map(Change::Sequence));
+        if self.workload.subject.command().is_some() {
+            return changes;
+        }
         match optimizer {
             None | Some(Optimizer::Adam | Optimizer::Adamw) => changes.extend([
                 Change::Optimizer(Optimizer::SgdMomentum),

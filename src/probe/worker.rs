@@ -1,25 +1,22 @@
 //! A worker as a child process: starting it, talking to it, and reading how it ended.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Interrupt;
+use super::lines::{LastLines, next_line, shorten};
 use super::protocol::{Hello, PROTOCOL, Reply, Request, Unusable};
 use crate::error::{Error, ErrorKind, harmless_lines, one_line};
 use crate::measurement::Outcome;
 
-/// Longest line that is still read as one; a reply has a few hundred bytes.
-const LONGEST_LINE: u64 = 1 << 20;
 /// How often a wait looks whether the user wants to stop.
 const TICK: Duration = Duration::from_millis(20);
 /// How long a worker that has said its last may take to end.
@@ -48,7 +45,7 @@ pub(super) struct Worker {
     group: Option<Pid>,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
-    stderr: Arc<Mutex<VecDeque<String>>>,
+    stderr: LastLines,
     stderr_thread: Option<JoinHandle<()>>,
     is_heard: bool,
     interrupt: Interrupt,
@@ -93,7 +90,7 @@ impl Worker {
             lines: sync_channel(1).1,
             child,
             group,
-            stderr: Arc::default(),
+            stderr: LastLines::default(),
             stderr_thread: None,
             is_heard: listener.is_some(),
             interrupt: interrupt.clone(),
@@ -101,8 +98,9 @@ impl Worker {
         };
         let no_thread = |source| Error::new(ErrorKind::NoThread { source });
         if let Some(pipe) = stderr {
-            let thread = keep_last_lines(pipe, &worker.stderr, listener).map_err(no_thread)?;
-            worker.stderr_thread = Some(thread);
+            let (lines, thread) =
+                LastLines::read(pipe, KEPT_LINES, listener, "worker-stderr").map_err(no_thread)?;
+            (worker.stderr, worker.stderr_thread) = (lines, Some(thread));
         }
         if let Some(pipe) = stdout {
             worker.lines = read_lines(pipe).map_err(no_thread)?;
@@ -152,7 +150,7 @@ impl Worker {
         }
         self.wait(GRACE);
         self.await_stderr();
-        let lines = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.stderr.get();
         let last: Vec<_> = lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)).collect();
         let quoted = last.iter().map(|line| format!("\n  {}", shorten(line, 300)));
         (!last.is_empty()).then(|| format!("it printed last:{}", quoted.collect::<String>()))
@@ -248,7 +246,7 @@ impl Worker {
     }
 
     fn last_line(&self) -> Option<String> {
-        let lines = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.stderr.get();
         let last = lines.iter().rev().find(|line| !line.trim().is_empty());
         last.map(|line| shorten(line, 300))
     }
@@ -314,14 +312,6 @@ fn rubbish(line: &str) -> Error {
     ErrorKind::WorkerRubbish { line: shorten(line, 60) }.into()
 }
 
-fn shorten(line: &str, most: usize) -> String {
-    let line = one_line(line);
-    match line.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
 fn read_lines(pipe: impl Read + Send + 'static) -> io::Result<Receiver<String>> {
     let (sender, receiver) = sync_channel(4);
     let read = move || {
@@ -334,34 +324,4 @@ fn read_lines(pipe: impl Read + Send + 'static) -> io::Result<Receiver<String>> 
     };
     thread::Builder::new().name("worker-stdout".to_owned()).spawn(read)?;
     Ok(receiver)
-}
-
-fn keep_last_lines(
-    pipe: impl Read + Send + 'static,
-    kept: &Arc<Mutex<VecDeque<String>>>,
-    listener: Option<fn(&str)>,
-) -> io::Result<JoinHandle<()>> {
-    let kept = Arc::clone(kept);
-    let read = move || {
-        let mut pipe = BufReader::new(pipe);
-        while let Some(line) = next_line(&mut pipe) {
-            if let Some(hear) = listener {
-                hear(&line);
-            }
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() == KEPT_LINES {
-                kept.pop_front();
-            }
-            kept.push_back(line);
-        }
-    };
-    thread::Builder::new().name("worker-stderr".to_owned()).spawn(read)
-}
-
-fn next_line(pipe: &mut impl BufRead) -> Option<String> {
-    let mut line = Vec::new();
-    match pipe.take(LONGEST_LINE).read_until(b'\n', &mut line) {
-        Ok(0) | Err(_) => None,
-        Ok(_) => Some(String::from_utf8_lossy(&line).trim_end().to_owned()),
-    }
 }

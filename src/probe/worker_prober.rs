@@ -3,17 +3,17 @@ use std::time::{Duration, Instant};
 
 use super::protocol::{Hello, Reply, Request};
 use super::worker::Worker;
-use super::{Launch, Observation, Prober, Record};
-use crate::device::{Gpu, Sampler, Sight};
+use super::{GpuProber, Launch, Observation, Prober, Record};
+use crate::device::{Gpu, Sampler, Sight, Whose};
 use crate::error::{Error, ErrorKind};
 use crate::measurement::{Built, Evidence, EvidenceKind, Measurement, Outcome, Point};
 use crate::units::Bytes;
 use crate::workload::Workload;
 
 /// Optimizer steps of a probe: state is created in the first, and only the second sees it in full.
-const STEPS: u32 = 2;
+pub(super) const STEPS: u32 = 2;
 /// More of them where their time counts as well: the first two warm up.
-const TIMED_STEPS: u32 = 5;
+pub(super) const TIMED_STEPS: u32 = 5;
 /// Signal that the kernel ends a process with when the host runs out of memory.
 const SIGKILL: i32 = 9;
 
@@ -68,34 +68,6 @@ impl<'a> WorkerProber<'a> {
         self
     }
 
-    /// What the last worker said of itself.
-    pub fn hello(&self) -> Option<&Hello> {
-        self.hello.as_ref()
-    }
-
-    /// What the user's function returned, once it was called and the device had room for that.
-    pub fn built(&self) -> Option<&Built> {
-        self.built.as_ref()
-    }
-
-    /// Starts a worker now, rather than with the first point.
-    ///
-    /// # Errors
-    /// When it cannot be started, or the user's function cannot be measured.
-    pub fn open(&mut self, workload: &Workload) -> Result<(), Error> {
-        self.running(workload).map(|_| ())
-    }
-
-    /// NVML did not name the worker's process at some point, so its use of the device was inferred.
-    pub fn was_unnamed(&self) -> bool {
-        self.unnamed
-    }
-
-    /// The most that the memory of other processes grew by during one point.
-    pub fn others_grew(&self) -> Bytes {
-        self.others_grew
-    }
-
     /// What was seen of the last point from outside; `None` when it had no reply.
     pub fn observation(&self) -> Option<Observation> {
         self.observation
@@ -128,7 +100,8 @@ impl<'a> WorkerProber<'a> {
             self.build(&mut worker, workload)?;
         }
         self.hello = Some(worker.hello().clone());
-        let sampler = Sampler::start(nvml.clone(), uuid.to_owned(), worker.pid(), baseline)?;
+        let sampler =
+            Sampler::start(nvml.clone(), uuid.to_owned(), Whose::Process(worker.pid()), baseline)?;
         let context = sampler.look().process;
         Ok(Running { worker, sampler, context, points: 0 })
     }
@@ -245,6 +218,28 @@ impl Prober for WorkerProber<'_> {
     }
 }
 
+impl GpuProber for WorkerProber<'_> {
+    fn open(&mut self, workload: &Workload) -> Result<(), Error> {
+        self.running(workload).map(|_| ())
+    }
+
+    fn hello(&self) -> Option<&Hello> {
+        self.hello.as_ref()
+    }
+
+    fn built(&self) -> Option<&Built> {
+        self.built.as_ref()
+    }
+
+    fn was_unnamed(&self) -> bool {
+        self.unnamed
+    }
+
+    fn others_grew(&self) -> Bytes {
+        self.others_grew
+    }
+}
+
 impl Drop for WorkerProber<'_> {
     fn drop(&mut self) {
         if !self.launch.interrupt.is_asked() {
@@ -254,12 +249,7 @@ impl Drop for WorkerProber<'_> {
 }
 
 fn doing(point: Point) -> String {
-    let setting = point.setting;
-    let checkpointing = setting.checkpointing;
-    format!(
-        "at micro-batch {}, {}, checkpointing {checkpointing}",
-        point.micro_batch, setting.precision
-    )
+    format!("at micro-batch {}, {}", point.micro_batch, point.setting)
 }
 
 fn was_killed(error: &Error) -> bool {

@@ -1,9 +1,7 @@
 //! What a program did on a virtual GPU, for a person and for a file.
 
-use std::path::Path;
-
 use serde::Serialize;
-use vramfit_vgpu_schema::{EndedBy, OutOfMemory, Place, Report};
+use vramfit_vgpu_schema::{EndedBy, OutOfMemory, Report};
 
 use super::sparkline::sparkline;
 use crate::device::RunReports;
@@ -11,8 +9,6 @@ use crate::units::Bytes;
 
 /// Lines of a list that a person is shown; the file has them all.
 const MOST_SHOWN: usize = 8;
-/// Characters of a quoted line of the user's program.
-const MOST_CODE: usize = 60;
 
 /// A run, as `--report` writes it. Sizes are bytes.
 #[derive(Debug, Serialize)]
@@ -139,7 +135,7 @@ fn failures(report: &Report, document: &RunDocument<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for event in python.out_of_memory.iter().take(MOST_SHOWN) {
         lines.push(format!("{who}: {}", out_of_memory(event)));
-        lines.extend(event.places.iter().skip(1).map(|it| format!("  called from {}", place(it))));
+        lines.extend(event.places.iter().skip(1).map(|it| format!("  called from {it}")));
     }
     lines.extend(more(python.out_of_memory.len()));
     lines.extend(python.ended_by.as_ref().map(|it| format!("{who}: {}", ended(it))));
@@ -147,13 +143,13 @@ fn failures(report: &Report, document: &RunDocument<'_>) -> Vec<String> {
 }
 
 fn out_of_memory(event: &OutOfMemory) -> String {
-    let at = event.places.first().map_or_else(|| "a line not known".to_owned(), place);
+    let at = event.places.first().map_or("a line not known".to_owned(), ToString::to_string);
     let wanted = Bytes(event.requested_bytes);
     format!("out of memory for {wanted} at {at}{}", times(event.count))
 }
 
 fn ended(by: &EndedBy) -> String {
-    let at = by.place.as_ref().map_or_else(String::new, |it| format!(" at {}", place(it)));
+    let at = by.place.as_ref().map_or_else(String::new, |it| format!(" at {it}"));
     let what = if by.out_of_memory { "ended for want of memory" } else { "ended by an error" };
     format!("{what}, {}{at}", by.exception)
 }
@@ -170,10 +166,7 @@ fn unknown(seen: &RunReports) -> Vec<String> {
             "{values} came back that nothing had computed: the program went on with stand-ins"
         ));
     }
-    lines.extend(seen.unknown_reads.iter().take(MOST_SHOWN).map(|read| {
-        let at = read.place.as_ref().map_or_else(|| "a library".to_owned(), place);
-        format!("  {} ({}) at {at}{}", read.element, Bytes(read.bytes), times(read.count))
-    }));
+    lines.extend(seen.unknown_reads.iter().take(MOST_SHOWN).map(|read| format!("  {read}")));
     lines.extend(more(seen.unknown_reads.len()));
     if !seen.sizes.is_empty() {
         lines.push(
@@ -181,17 +174,7 @@ fn unknown(seen: &RunReports) -> Vec<String> {
                 .to_owned(),
         );
     }
-    lines.extend(seen.sizes.iter().take(MOST_SHOWN).map(|size| {
-        let at = size.place.as_ref().map_or_else(|| "a library".to_owned(), place);
-        format!(
-            "  {}: {} to {}, went on with {}, at {at}{}",
-            size.operator,
-            size.lowest,
-            size.highest,
-            size.taken,
-            times(size.count)
-        )
-    }));
+    lines.extend(seen.sizes.iter().take(MOST_SHOWN).map(|size| format!("  {size}")));
     lines.extend(more(seen.sizes.len()));
     lines
 }
@@ -209,23 +192,6 @@ fn name(report: &Report, document: &RunDocument<'_>) -> String {
         None if document.processes.len() == 1 => "the process".to_owned(),
         None => format!("process {}", report.pid),
     }
-}
-
-/// `train.py:41 in main: loss.item()`.
-fn place(place: &Place) -> String {
-    let file = Path::new(&place.file)
-        .file_name()
-        .map_or(place.file.as_str().into(), |it| it.to_string_lossy());
-    let mut text = format!("{file}:{}", place.line);
-    if place.function != "<module>" && !place.function.is_empty() {
-        text.push_str(&format!(" in {}", place.function));
-    }
-    if !place.code.is_empty() {
-        let code: String = place.code.chars().take(MOST_CODE).collect();
-        let cut = if code.len() < place.code.len() { "…" } else { "" };
-        text.push_str(&format!(": `{code}{cut}`"));
-    }
-    text
 }
 
 fn times(count: u64) -> String {

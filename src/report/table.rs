@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 
 use super::Report;
-use crate::measurement::{EvidenceKind, Memory};
+use crate::measurement::{EvidenceKind, Memory, Setting};
 use crate::plan::{Choice, Plan, Rung, Step, Versions};
 use crate::units::Bytes;
 
@@ -20,7 +20,10 @@ impl Report for Table {
     }
 
     fn render(&self, plan: &Plan) -> String {
-        let mut parts = vec![headline(plan), budget(plan)];
+        let mut parts = vec![headline(plan)];
+        // Not wrapped: it is there to be copied.
+        parts.extend(plan.command.as_ref().map(|line| format!("  {line}")));
+        parts.push(budget(plan));
         if let Some(choice) = &plan.recommendation {
             parts.push(stack(&choice.memory, plan.budget.budget));
             parts.push(choices(choice, &plan.alternatives));
@@ -93,7 +96,8 @@ fn steps(choice: &Choice) -> String {
 }
 
 fn setting(choice: &Choice) -> String {
-    format!("{}, checkpointing {}", choice.precision, choice.checkpointing)
+    let Choice { precision, checkpointing, .. } = *choice;
+    Setting { precision, checkpointing }.to_string()
 }
 
 fn budget(plan: &Plan) -> String {
@@ -204,7 +208,7 @@ fn ladder(rungs: &[Rung]) -> String {
         };
         grid.add_row([
             step(rung.step).to_owned(),
-            format!("{}, checkpointing {}", rung.precision, rung.checkpointing),
+            Setting { precision: rung.precision, checkpointing: rung.checkpointing }.to_string(),
             rung.device_peak.map_or_else(|| "out of memory".to_owned(), |peak| peak.to_string()),
             change,
             rung.largest_micro_batch.map_or_else(|| "none".to_owned(), |size| size.to_string()),

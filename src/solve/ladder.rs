@@ -2,7 +2,7 @@ use super::rank::recomputation;
 use crate::measurement::{Point, Setting};
 use crate::plan::{Rung, Step};
 use crate::probe::Findings;
-use crate::workload::{Checkpointing, Goal, Precision};
+use crate::workload::{Goal, Precision};
 
 /// A rung of the ladder and the point that tells what it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Compared {
 /// The rungs that the searched settings allow, to be measured before [`ladder`] is called. They are
 /// compared at the plain setting's largest micro-batch, or where it has none, at the smallest.
 pub fn compared(findings: &Findings, settings: &[Setting], goal: &Goal) -> Vec<Compared> {
-    let unchecked = |setting: &&Setting| setting.checkpointing == Checkpointing::None;
+    let unchecked = |setting: &&Setting| !setting.checkpointing.is_on();
     let plain = settings.iter().filter(unchecked).min_by_key(|setting| setting.precision);
     let mixed = settings
         .iter()
@@ -39,7 +39,7 @@ pub fn compared(findings: &Findings, settings: &[Setting], goal: &Goal) -> Vec<C
     let repeated = |setting| Point::to_probe(setting, micro_batch, goal);
 
     let mut rungs = vec![Compared { step: Step::Plain, point: once(plain), accumulates: false }];
-    if plain.precision == Precision::Fp32 || plain.precision == Precision::Tf32 {
+    if matches!(plain.precision, Precision::Fp32 | Precision::Tf32) {
         rungs.extend(mixed.map(|mixed| Compared {
             step: Step::MixedPrecision,
             point: once(*mixed),

@@ -54,7 +54,7 @@ pub(super) fn sort(choices: &mut [Choice], objective: Objective, mixed_pays: boo
 /// The step of the careful person's ladder on which a choice stands. Each step keeps those before it:
 /// who accumulates has gone over to mixed precision first.
 fn careful_step(choice: &Choice) -> Step {
-    if choice.checkpointing != Checkpointing::None {
+    if choice.checkpointing.is_on() {
         Step::Checkpointing
     } else if choice.accumulation > 1 || choice.remainder.is_some() {
         Step::Accumulation
@@ -68,7 +68,7 @@ fn careful_step(choice: &Choice) -> Step {
 /// Grows with how much of the forward pass is computed twice.
 pub fn recomputation(checkpointing: Checkpointing) -> (u8, Reverse<u32>) {
     match checkpointing {
-        Checkpointing::None => (0, Reverse(0)),
+        Checkpointing::None | Checkpointing::AsIs => (0, Reverse(0)),
         Checkpointing::Every(n) => (1, Reverse(n)),
         Checkpointing::Full => (2, Reverse(0)),
     }

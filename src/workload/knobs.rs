@@ -21,10 +21,12 @@ pub enum Precision {
     Bf16,
     /// fp16 autocast with a gradient scaler.
     Fp16,
+    /// As the user's command computes, which has no placeholder for it.
+    AsIs,
 }
 
 impl Precision {
-    /// All, in order of growing numerical risk.
+    /// All that can be asked for, in order of growing numerical risk.
     pub const ALL: [Self; 4] = [Self::Fp32, Self::Tf32, Self::Bf16, Self::Fp16];
 
     /// Name on the command line and in JSON.
@@ -34,6 +36,7 @@ impl Precision {
             Self::Tf32 => "tf32",
             Self::Bf16 => "bf16",
             Self::Fp16 => "fp16",
+            Self::AsIs => "as-is",
         }
     }
 
@@ -73,13 +76,20 @@ pub enum Checkpointing {
     Every(u32),
     /// Each block.
     Full,
+    /// As the user's command does, which has no placeholder for it.
+    AsIs,
 }
 
 impl Checkpointing {
+    /// Whether it is known that blocks are checkpointed.
+    pub fn is_on(self) -> bool {
+        matches!(self, Self::Every(_) | Self::Full)
+    }
+
     /// Whether block `index`, counted from 0, is checkpointed.
     pub fn covers(self, index: u32) -> bool {
         match self {
-            Self::None => false,
+            Self::None | Self::AsIs => false,
             Self::Every(n) => index.is_multiple_of(n),
             Self::Full => true,
         }
@@ -92,6 +102,7 @@ impl fmt::Display for Checkpointing {
             Self::None => f.pad("none"),
             Self::Every(n) => f.pad(&format!("every-{n}")),
             Self::Full => f.pad("full"),
+            Self::AsIs => f.pad("as-is"),
         }
     }
 }

@@ -1,12 +1,16 @@
 //! What is trained, and with which knobs.
 
+mod command;
 mod goal;
 mod knobs;
+mod placeholder;
 mod subject;
 #[expect(clippy::module_inception, reason = "the type gives the file its name")]
 mod workload;
 
+pub use command::{Command, Values, quoted, ranks};
 pub use goal::{Goal, MOST_PER_GPU};
 pub use knobs::{Checkpointing, Optimizer, OptimizerImplementation, Precision};
+pub use placeholder::Variable;
 pub use subject::{Function, Subject};
 pub use workload::Workload;

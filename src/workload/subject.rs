@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Command;
 use crate::profile::model::{Architecture, ModelProfile};
 
 /// Whose model is trained.
@@ -14,6 +15,8 @@ pub enum Subject {
     BuiltIn(ModelProfile),
     /// The user's own, which a function in Python returns.
     Function(Function),
+    /// A command of the user's, which is run as it is.
+    Command(Command),
 }
 
 /// A Python function that returns what is to be trained; docs/workload.md describes it.
@@ -34,6 +37,7 @@ impl Subject {
         match self {
             Self::BuiltIn(model) => model.name.clone(),
             Self::Function(function) => format!("{}:{}", function.file_name(), function.name),
+            Self::Command(command) => format!("`{}`", command.name()),
         }
     }
 
@@ -41,16 +45,29 @@ impl Subject {
     pub fn built_in(&self) -> Option<&ModelProfile> {
         match self {
             Self::BuiltIn(model) => Some(model),
-            Self::Function(_) => None,
+            Self::Function(_) | Self::Command(_) => None,
         }
     }
 
     /// The user's function, if it is one.
     pub fn function(&self) -> Option<&Function> {
         match self {
-            Self::BuiltIn(_) => None,
+            Self::BuiltIn(_) | Self::Command(_) => None,
             Self::Function(function) => Some(function),
         }
+    }
+
+    /// The user's command, if it is one.
+    pub fn command(&self) -> Option<&Command> {
+        match self {
+            Self::BuiltIn(_) | Self::Function(_) => None,
+            Self::Command(command) => Some(command),
+        }
+    }
+
+    /// Processes on one machine that train together, each on a GPU of its own.
+    pub fn ranks(&self) -> u32 {
+        self.command().and_then(Command::ranks).unwrap_or(1)
     }
 
     /// Whether it is known from its profile to have batch norm.

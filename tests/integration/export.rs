@@ -104,6 +104,24 @@ fn a_plan_that_recommends_nothing_is_refused() {
 }
 
 #[test]
+fn a_plan_of_a_command_is_for_the_command() {
+    let command = json!({ "words": ["train", "{micro_batch}"], "folder": "/", "vary": [] });
+    export(&edited(|plan| plan["workload"]["subject"] = json!({ "command": command })), "hf")
+        .stderr(
+            "error: `plan.json` is a plan of a command, which applies it by itself\n\
+             hint: the command to run is in its field `command`\n",
+        )
+        .status(2);
+    let arguments = ["plan", "--target-batch", "8", "--gpu", "rtx-3090", "--export", "hf"];
+    Test::new(&[&arguments[..], &["--", "train", "{micro_batch}"]].concat())
+        .stderr(
+            "error: `--export hf`: a command applies the plan by itself\n\
+             hint: leave it out: the table ends with the command to run\n",
+        )
+        .status(2);
+}
+
+#[test]
 fn formats_that_there_are_not_are_refused_with_those_there_are() {
     let run = export(PLAN, "keras").run();
     assert_eq!((run.status, run.stdout.as_str()), (Some(2), ""), "{run:?}");

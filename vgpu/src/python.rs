@@ -10,6 +10,7 @@
 //! | `vramfit_vgpu_drop_count()` | no longer; 1 if no such copy had come, else 0 |
 //! | `vramfit_vgpu_account(int)` | from now on (1) until told otherwise (0), the caller keeps account of what the calling thread reads back; it is not noted here |
 //! | `vramfit_vgpu_notes(const char*)` | what to add to the report, as JSON (`Python` of the schema); 1 if it was understood |
+//! | `vramfit_vgpu_report()` | write the report now, since the process will be killed; its end, if it comes, writes it anew |
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
@@ -17,8 +18,8 @@ use std::sync::{Mutex, PoisonError};
 
 use vramfit_vgpu_schema::Python;
 
-use crate::activity;
 use crate::entry::{In, entry_points};
+use crate::{activity, report};
 
 thread_local! {
     static COUNT: Cell<Option<i64>> = const { Cell::new(None) };
@@ -55,6 +56,11 @@ entry_points! {
     /// What the calling thread reads back is accounted for by the caller, or is not.
     fn vramfit_vgpu_account(on: c_int) -> () {
         ACCOUNTS.set(on != 0);
+    }
+
+    /// Writes the report as it is now.
+    fn vramfit_vgpu_report() -> () {
+        report::write_now();
     }
 }
 

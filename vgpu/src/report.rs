@@ -18,28 +18,36 @@ pub(crate) fn at_exit() {
             "report",
             || (),
             || {
-                if device::forked() {
-                    return;
-                }
-                processes::leave();
-                if let Some(machine) = device::machine()
-                    && let Some(report) = collect(machine)
-                {
-                    let path = machine.folder.join(folder::report(report.pid));
-                    if let Err(error) = write(&path, &report) {
-                        // The process is ending; there is no other way left to tell.
-                        let _ = writeln!(
-                            std::io::stderr(),
-                            "vramfit-vgpu: cannot write {}: {error}",
-                            path.display()
-                        );
-                    }
+                if !device::forked() {
+                    processes::leave();
+                    write_now();
                 }
             },
         );
     }
     // SAFETY: the handler takes no argument and does not unwind.
     unsafe { libc::atexit(write_report) };
+}
+
+/// Writes the report of this process as it is now, if it used the virtual GPU.
+pub(crate) fn write_now() {
+    // A forked child has its parent's records.
+    if device::forked() {
+        return;
+    }
+    if let Some(machine) = device::machine()
+        && let Some(report) = collect(machine)
+    {
+        let path = machine.folder.join(folder::report(report.pid));
+        if let Err(error) = write(&path, &report) {
+            // The process is ending; there is no other way left to tell.
+            let _ = writeln!(
+                std::io::stderr(),
+                "vramfit-vgpu: cannot write {}: {error}",
+                path.display()
+            );
+        }
+    }
 }
 
 /// What this process did; none if it did not use the virtual GPU.

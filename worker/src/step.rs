@@ -146,7 +146,7 @@ impl Trainer {
 
     fn autocast(&self) -> Result<Option<autocast::Region>, TchError> {
         let kind = match self.precision {
-            Precision::Fp32 | Precision::Tf32 => return Ok(None),
+            Precision::Fp32 | Precision::Tf32 | Precision::AsIs => return Ok(None),
             Precision::Bf16 => Kind::BFloat16,
             Precision::Fp16 => Kind::Half,
         };

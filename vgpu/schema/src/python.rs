@@ -1,4 +1,10 @@
+use std::fmt;
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
+
+/// Characters of a line of code that are shown.
+const MOST_CODE: usize = 60;
 
 /// What only the Python side of a process knows: PyTorch's statistics, lines of the user's code, and
 /// which values were really computed.
@@ -120,4 +126,45 @@ pub struct DataDependentSize {
     pub taken: u64,
     /// Calls.
     pub count: u64,
+}
+
+impl fmt::Display for Place {
+    /// `train.py:41 in main: `loss.item()``.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Path::new(&self.file).file_name();
+        let name = name.map_or_else(|| self.file.as_str().into(), |it| it.to_string_lossy());
+        write!(f, "{name}:{}", self.line)?;
+        if self.function != "<module>" && !self.function.is_empty() {
+            write!(f, " in {}", self.function)?;
+        }
+        match self.code.char_indices().nth(MOST_CODE) {
+            None if self.code.is_empty() => Ok(()),
+            None => write!(f, ": `{}`", self.code),
+            Some((end, _)) => write!(f, ": `{}…`", &self.code[..end]),
+        }
+    }
+}
+
+impl fmt::Display for UnknownRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} B) at {}", self.element, self.bytes, at(self.place.as_ref()))?;
+        times(self.count, f)
+    }
+}
+
+impl fmt::Display for DataDependentSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { operator, lowest, highest, taken, .. } = self;
+        let at = at(self.place.as_ref());
+        write!(f, "{operator}: {lowest} to {highest}, went on with {taken}, at {at}")?;
+        times(self.count, f)
+    }
+}
+
+fn at(place: Option<&Place>) -> String {
+    place.map_or_else(|| "a library".to_owned(), ToString::to_string)
+}
+
+fn times(count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if count == 1 { Ok(()) } else { write!(f, ", {count} times") }
 }

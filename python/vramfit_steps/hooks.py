@@ -1,0 +1,144 @@
+"""Where the program is noticed: its optimizers, its backward passes, and its end."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim import optimizer as optim
+
+from . import memory
+from .progress import Progress, cudnn, of_this_process, wait_to_be_ended
+
+
+class Watch:
+    """What goes on between the hooks of one process."""
+
+    def __init__(self, folder: Path, to_see: int | None, told_by: int) -> None:
+        self.folder = folder
+        self.to_see = to_see
+        self.told_by = told_by
+        self.progress: Progress = of_this_process()
+        # By id: an optimizer may refuse to be hashed. Kept, so that no id is given out twice.
+        self.optimizers: dict[int, Any] = {}
+        self.steps: dict[int, int] = {}
+        self.begun = 0.0
+        self.last = 0.0
+
+    def before_step(self, optimizer: Any, *_: Any) -> None:
+        """An optimizer is about to step."""
+        if not self._is_own():
+            return
+        self.optimizers[id(optimizer)] = optimizer
+        self.begun = self._now()
+        held = memory.gradients([optimizer])
+        self.progress.gradients = max(self.progress.gradients, held)
+
+    def after_step(self, optimizer: Any, *_: Any) -> None:
+        """An optimizer has stepped. Of several, the one that is furthest behind counts."""
+        if not self._is_own():
+            return
+        now = self._now()
+        self.steps[id(optimizer)] = self.steps.get(id(optimizer), 0) + 1
+        steps = min(self.steps.values())
+        progress = self.progress
+        progress.optimizer_seconds.append(now - self.begun)
+        if steps > progress.steps:
+            if self.last:
+                progress.step_seconds.append(now - self.last)
+            self.last = now
+        progress.steps = steps
+        enough = self.to_see is not None and steps >= self.to_see
+        if enough or steps <= 1:
+            progress.optimizer_state = memory.state(self.optimizers.values())
+            progress.weights = memory.weights()
+        progress.waiting = enough
+        self.tell()
+        if enough:
+            _report_now()
+            wait_to_be_ended(self.folder, self.told_by)
+
+    def before_backward(self) -> None:
+        """A backward pass is about to begin: activations are whole. Those of the first step are
+        held beside less."""
+        if self.progress.steps == 0 or not self._is_own():
+            return
+        optimizers = self.optimizers.values()
+        progress = self.progress
+        others = progress.weights + progress.optimizer_state + memory.gradients(optimizers)
+        live = torch.cuda.memory_allocated() - others
+        progress.activations = max(progress.activations, live)
+
+    def out_of_memory(self, device: int, requested: int, total: int, free: int) -> None:
+        """The allocator has found no memory, whatever the program makes of it."""
+        if self._is_own():
+            self.progress.out_of_memory.append(requested)
+            self.tell()
+
+    def end(self) -> None:
+        """The interpreter ends."""
+        if self._is_own() and torch.cuda.is_initialized():
+            self.tell()
+
+    def tell(self) -> None:
+        """Writes down what is known."""
+        self.progress.note_peaks()
+        if torch.cuda.is_initialized() and not self.progress.cudnn:
+            self.progress.cudnn = cudnn()
+        self.progress.write(self.folder)
+
+    def _now(self) -> float:
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def _is_own(self) -> bool:
+        """Whether this is no forked child, which has its parent's notes."""
+        return os.getpid() == self.progress.pid
+
+
+def begin(folder: str) -> None:
+    """Watches from now on."""
+    to_see = os.environ.get("VRAMFIT_STEPS_TO_SEE", "")
+    told_by = int(os.environ.get("VRAMFIT_STEPS_TOLD_BY", "0"))
+    watch = Watch(Path(folder), int(to_see) if to_see else None, told_by)
+    optim.register_optimizer_step_pre_hook(watch.before_step)
+    optim.register_optimizer_step_post_hook(watch.after_step)
+    _wrap_backward(watch)
+    # What makes PyTorch load CUDA must not happen now, only once the program does so.
+    torch.cuda._lazy_call(lambda: _attach(watch))
+    atexit.register(watch.end)
+
+
+def _wrap_backward(watch: Watch) -> None:
+    backward = torch.autograd.backward
+
+    def noticed(*arguments: Any, **named: Any) -> Any:
+        watch.before_backward()
+        return backward(*arguments, **named)
+
+    torch.autograd.backward = noticed
+
+
+def _attach(watch: Watch) -> None:
+    attach = torch._C._cuda_attach_out_of_memory_observer  # type: ignore[attr-defined]
+    attach(watch.out_of_memory)
+    reset = torch._C._cuda_resetPeakMemoryStats
+
+    def note_then_reset(device: int) -> None:
+        watch.progress.note_peaks_of(device)
+        reset(device)
+
+    torch._C._cuda_resetPeakMemoryStats = note_then_reset
+
+
+def _report_now() -> None:
+    """Has the virtual GPU's report written, where there is one: the process will not end by
+    itself."""
+    import vramfit_shadow  # beside this package, loaded by `sitecustomize`
+
+    vramfit_shadow.report_now()

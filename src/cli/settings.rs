@@ -1,0 +1,109 @@
+//! Which precisions and kinds of checkpointing are tried: what the flags ask for, the card has, and a
+//! user's command lets us set.
+
+use super::choose_gpu::Chosen;
+use super::inputs;
+use crate::error::{Error, ErrorKind};
+use crate::measurement::Setting;
+use crate::solve;
+use crate::workload::{Checkpointing, Precision, Subject};
+
+/// The settings to search, those that change least first. Nothing asked for means all that make sense.
+///
+/// # Errors
+/// When the card, or the command, does not have what is asked for.
+pub(super) fn all(
+    subject: &Subject,
+    precisions: &[Precision],
+    checkpointings: &[Checkpointing],
+    gpu: &Chosen,
+) -> Result<Vec<Setting>, Error> {
+    for precision in precisions {
+        inputs::in_hardware(*precision, gpu)?;
+    }
+    let capability = gpu.compute_capability();
+    let open = offered_precisions(subject);
+    check_all(precisions, &open, precision_refused)?;
+    let precisions = open.into_iter().filter(|precision| match precisions {
+        [] => inputs::has(capability, *precision),
+        asked => asked.contains(precision),
+    });
+    let checkpointings = match (checkpointings, offered_checkpointings(subject)) {
+        ([], None) => vec![Checkpointing::None, Checkpointing::Full],
+        (asked, None) => asked.to_vec(),
+        ([], Some(offered)) => offered,
+        (asked, Some(offered)) => {
+            check_all(asked, &offered, checkpointing_refused)?;
+            asked.to_vec()
+        }
+    };
+    let mut settings: Vec<_> = precisions
+        .flat_map(|precision| {
+            checkpointings.iter().map(move |it| Setting { precision, checkpointing: *it })
+        })
+        .collect();
+    settings
+        .sort_by_key(|setting| (solve::recomputation(setting.checkpointing), setting.precision));
+    settings.dedup();
+    Ok(settings)
+}
+
+/// One setting; what is not said is the plainest.
+///
+/// # Errors
+/// When the command does not have what is asked for.
+pub(super) fn one(
+    subject: &Subject,
+    precision: Option<Precision>,
+    checkpointing: Option<Checkpointing>,
+) -> Result<Setting, Error> {
+    let open = offered_precisions(subject);
+    check_all(precision.as_slice(), &open, precision_refused)?;
+    let offered = offered_checkpointings(subject);
+    if let Some(offered) = &offered {
+        check_all(checkpointing.as_slice(), offered, checkpointing_refused)?;
+    }
+    let plainest = open.first().copied().unwrap_or(Precision::Fp32);
+    let unchecked = offered.and_then(|offered| offered.first().copied());
+    Ok(Setting {
+        precision: precision.unwrap_or(plainest),
+        checkpointing: checkpointing.or(unchecked).unwrap_or(Checkpointing::None),
+    })
+}
+
+/// What can be set; of a command that leaves nothing, what it does by itself.
+fn offered_precisions(subject: &Subject) -> Vec<Precision> {
+    match subject.command() {
+        None => Precision::ALL.to_vec(),
+        Some(command) => command.precisions().unwrap_or_else(|| vec![Precision::AsIs]),
+    }
+}
+
+/// What a command lets us set; `None` where it is no command, and everything can be.
+fn offered_checkpointings(subject: &Subject) -> Option<Vec<Checkpointing>> {
+    let command = subject.command()?;
+    Some(command.checkpointings().unwrap_or_else(|| vec![Checkpointing::AsIs]))
+}
+
+fn check_all<T: PartialEq + ToString>(
+    asked: &[T],
+    offered: &[T],
+    refused: fn(String) -> Error,
+) -> Result<(), Error> {
+    match asked.iter().find(|it| !offered.contains(it)) {
+        Some(missing) => Err(refused(missing.to_string())),
+        None => Ok(()),
+    }
+}
+
+fn precision_refused(value: String) -> Error {
+    let reason = "the command has no placeholder that sets it".to_owned();
+    Error::new(ErrorKind::BadValue { flag: "--precision".to_owned(), value, reason })
+        .hint("write `{precision}`, `{bf16}` or `{fp16}` where the command takes it")
+}
+
+fn checkpointing_refused(value: String) -> Error {
+    let reason = "the command has no placeholder that sets it".to_owned();
+    Error::new(ErrorKind::BadValue { flag: "--checkpoint".to_owned(), value, reason })
+        .hint("write `{checkpoint}` where the command takes it; it is none or full")
+}

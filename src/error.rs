@@ -357,9 +357,17 @@ pub enum ErrorKind {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// A plan without a recommendation cannot be checked.
-    #[error("`{}` recommends nothing to check", path.display())]
+    /// A plan without a recommendation cannot be checked or exported.
+    #[error("`{}` recommends nothing to {purpose}", path.display())]
     PlanWithoutChoice {
+        /// The file.
+        path: PathBuf,
+        /// `check` or `export`.
+        purpose: &'static str,
+    },
+    /// A plan of a command has nothing to hand over.
+    #[error("`{}` is a plan of a command, which applies it by itself", path.display())]
+    PlanOfCommand {
         /// The file.
         path: PathBuf,
     },
@@ -438,6 +446,7 @@ impl Error {
             | ErrorKind::PlanVersion { .. }
             | ErrorKind::InTheWay { .. }
             | ErrorKind::PlanWithoutChoice { .. }
+            | ErrorKind::PlanOfCommand { .. }
             | ErrorKind::TemporaryFolder { .. }
             | ErrorKind::NoWorkingDirectory => ExitStatus::BadInput,
             ErrorKind::Unusable { bad_input: true, .. } => ExitStatus::BadInput,
@@ -565,6 +574,9 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         ErrorKind::InTheWay { .. } => "name another with `--output`".to_owned(),
         ErrorKind::TemporaryFolder { .. } => {
             "the dynamic linker would cut it there; set TMPDIR to another folder".to_owned()
+        }
+        ErrorKind::PlanOfCommand { .. } => {
+            "the command to run is in its field `command`".to_owned()
         }
         ErrorKind::NoWorkingDirectory => "go to a folder that does, e.g. `cd ~`".to_owned(),
         ErrorKind::NoRealGpu => {

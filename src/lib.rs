@@ -30,6 +30,7 @@ pub mod comparison;
 pub mod plan;
 pub mod solve;
 
+pub mod export;
 pub mod report;
 
 pub mod cli;

@@ -4,15 +4,7 @@
 use std::env;
 
 use crate::error::{Error, ErrorKind, one_line};
-use crate::plan::Note;
-
-/// Variables that change how much memory a step takes.
-const VARIABLES: [&str; 4] = [
-    "PYTORCH_ALLOC_CONF",
-    "PYTORCH_CUDA_ALLOC_CONF",
-    "PYTORCH_NO_CUDA_MEMORY_CACHING",
-    "CUBLAS_WORKSPACE_CONFIG",
-];
+use crate::plan::{ALLOCATOR_VARIABLES, Note};
 
 /// Notes of those that are set.
 pub(super) fn notes() -> Vec<Note> {
@@ -36,7 +28,7 @@ pub(super) fn hinted(error: Error) -> Error {
 }
 
 fn set() -> impl Iterator<Item = (String, String)> {
-    VARIABLES.into_iter().filter_map(|name| {
+    ALLOCATOR_VARIABLES.into_iter().filter_map(|name| {
         let value = env::var_os(name).filter(|value| !value.is_empty())?;
         Some((name.to_owned(), one_line(&value.to_string_lossy())))
     })

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::values::{self, FunctionName};
+use crate::export::Exporter;
 use crate::units::{Bytes, Share};
 use crate::workload::{Checkpointing, Optimizer, Precision, Variable};
 
@@ -30,6 +31,7 @@ Exit status: 0 it fits, or the work is done; 1 it does not fit; 2 bad input; 3 c
 pub(super) enum Command {
     Plan(PlanArgs),
     Check(CheckArgs),
+    Export(ExportArgs),
     Run(RunArgs),
     Gpus(GpusArgs),
     Models(ModelsArgs),
@@ -111,8 +113,46 @@ pub(super) struct PlanArgs {
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
 
-    /// Write the plan as JSON to a file, for `vramfit check --plan`
+    /// Print the recommendation for a framework instead of the table, as `vramfit export` does:
+    /// pytorch, hf, accelerate, lightning or deepspeed
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        conflicts_with = "json",
+        hide_possible_values = true,
+        value_parser = values::exporter(),
+        help_heading = "Output"
+    )]
+    pub(super) export: Option<&'static dyn Exporter>,
+
+    /// Write the plan as JSON to a file, for `vramfit check --plan` and `vramfit export`
     #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) output: Option<PathBuf>,
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  vramfit export plan.json --to pytorch --output planned.py
+  vramfit export plan.json --to hf
+  vramfit export plan.json --to deepspeed --output ds_config.json";
+
+/// Hand a plan over to a training framework
+///
+/// Prints a Python module, or the configuration, that applies what the plan recommends: micro-batch,
+/// accumulation, precision, checkpointing, optimizer, allocator and loader. Evidence is at its head.
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub(super) struct ExportArgs {
+    /// A plan that `vramfit plan --output` wrote
+    #[arg(value_name = "PLAN")]
+    pub(super) plan: PathBuf,
+
+    /// The framework
+    #[arg(long, value_name = "FORMAT", value_parser = values::exporter())]
+    pub(super) to: &'static dyn Exporter,
+
+    /// Write it to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 }
 

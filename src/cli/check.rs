@@ -116,7 +116,7 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
     };
     let plan = plan::read(path)?;
     let Some(choice) = &plan.recommendation else {
-        return Err(ErrorKind::PlanWithoutChoice { path: path.clone() }.into());
+        return Err(ErrorKind::PlanWithoutChoice { path: path.clone(), purpose: "check" }.into());
     };
     inputs::still_there(&plan.workload)?;
     let device = device_of_plan(&args.device, &plan);

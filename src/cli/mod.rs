@@ -5,6 +5,7 @@ mod args;
 mod check;
 mod choose_gpu;
 mod completions;
+mod export;
 mod gpu_check;
 mod gpus;
 mod inputs;
@@ -58,6 +59,7 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
         Command::Check(args) => check::run(args, &Catalog::load()?, output),
         // Its end is the end of the program it runs.
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
+        Command::Export(args) => export::run(args, output),
         Command::Gpus(args) => gpus::run(args, &Catalog::load()?, output),
         Command::GpuCheck(args) => gpu_check::run(args, &Catalog::load()?, output),
         Command::Models(args) => models::run(args, &Catalog::load()?, output),

@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::args::{MeasuringArgs, Objective as Asked, PlanArgs};
 use super::output::{self, Output};
 use super::planner::Planner;
-use super::{allocator, choose_gpu, inputs, settings};
+use super::{allocator, choose_gpu, export, inputs, settings};
 use crate::destination::{Destination, is_same_file};
 use crate::error::{Error, ErrorKind, ExitStatus};
+use crate::export::Recommended;
 use crate::plan::Objective;
 use crate::probe::{Interrupt, Launch, Record};
 use crate::profile::Catalog;
@@ -30,6 +31,14 @@ pub(super) fn run(
         .hint("name two files"));
     }
     let workload = inputs::workload(&args.workload, catalog)?;
+    if let (Some(exporter), Some(_)) = (args.export, workload.subject.command()) {
+        return Err(Error::new(ErrorKind::BadValue {
+            flag: "--export".to_owned(),
+            value: exporter.name().to_owned(),
+            reason: "a command applies the plan by itself".to_owned(),
+        })
+        .hint("leave it out: the table ends with the command to run"));
+    }
     let ranks = workload.subject.ranks();
     let goal = Goal::new(args.target_batch, args.world_size.unwrap_or(ranks), args.ragged)?;
     let setup = choose_gpu::setup(&args.device);
@@ -62,8 +71,15 @@ pub(super) fn run(
     // The plan has cost minutes: it is printed even when it cannot be written.
     let written = destination.map_or(Ok(()), |file| output.json_to(&plan, &file));
     let name = if args.json { "json" } else { "table" };
-    if let Some(report) = REPORTS.iter().find(|report| report.name() == name) {
-        output.data(&report.render(&plan))?;
+    let report = REPORTS.iter().find(|report| report.name() == name);
+    match (args.export, Recommended::of(&plan), report) {
+        (Some(exporter), Some(recommended), _) => {
+            export::print(exporter.render(recommended), None, output)?;
+        }
+        // Nothing to hand over: why not is no data.
+        (Some(_), None, Some(report)) => output.say(&report.render(&plan)),
+        (None, _, Some(report)) => output.data(&report.render(&plan))?,
+        (_, _, None) => {}
     }
     written?;
     Ok(match &plan.recommendation {

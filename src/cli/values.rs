@@ -3,10 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use vramfit_vgpu_schema::Description;
 
 use crate::error::{Error, ErrorKind};
+use crate::export::{EXPORTERS, Exporter};
 use crate::units::{Bytes, Share};
 use crate::workload::{Checkpointing, Optimizer, Precision, Variable};
 
@@ -48,6 +50,14 @@ pub(super) fn function(text: &str) -> Result<FunctionName, Refusal> {
         }
         _ => refuse(text, "names no function", "write it as train.py:workload"),
     }
+}
+
+/// The name of a framework that plans are exported to.
+pub(super) fn exporter() -> impl TypedValueParser<Value = &'static dyn Exporter> {
+    let names = EXPORTERS.iter().map(|it| PossibleValue::new(it.name()).help(it.about()));
+    PossibleValuesParser::new(names.collect::<Vec<_>>()).try_map(|name| {
+        EXPORTERS.iter().copied().find(|it| it.name() == name).ok_or("no such format")
+    })
 }
 
 /// A count of at least one.

@@ -1,6 +1,6 @@
 //! What a plan must be, beyond being well formed: whoever reads one divides by its numbers.
 
-use super::{Choice, Plan};
+use super::{ALLOCATOR_VARIABLES, Choice, Note, Plan};
 use crate::workload::{Checkpointing, Goal};
 
 /// The first contradiction in the plan, in words, if there is one.
@@ -30,6 +30,18 @@ pub(super) fn contradiction(plan: &Plan) -> Option<String> {
         || budget.budget > budget.usable
     {
         return Some("its budget does not add up".to_owned());
+    }
+    // They end up in the user's environment.
+    let unknown = plan.notes.iter().find_map(|note| match note {
+        Note::AllocatorVariable { variable, .. }
+            if !ALLOCATOR_VARIABLES.contains(&variable.as_str()) =>
+        {
+            Some(variable)
+        }
+        _ => None,
+    });
+    if let Some(variable) = unknown {
+        return Some(format!("`{variable}` is no variable of PyTorch's allocator"));
     }
     let choices = plan.recommendation.iter().chain(&plan.alternatives);
     choices.into_iter().find_map(|choice| of_choice(choice, plan))

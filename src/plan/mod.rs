@@ -14,7 +14,7 @@ use crate::units::Bytes;
 use crate::workload::{Checkpointing, Goal, Precision, Workload};
 
 pub use file::read;
-pub use note::{Note, Tried};
+pub use note::{ALLOCATOR_VARIABLES, Note, Tried};
 
 /// Version of the document; raised by every change that an older reader would misread.
 pub const PLAN_VERSION: u32 = 1;

@@ -6,6 +6,14 @@ use serde::{Deserialize, Serialize};
 use crate::measurement::Setting;
 use crate::units::Bytes;
 
+/// Variables of the environment that change how much memory a step takes; those that a note may name.
+pub const ALLOCATOR_VARIABLES: [&str; 4] = [
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "CUBLAS_WORKSPACE_CONFIG",
+];
+
 /// Something one should know about a plan. All wording is in its `Display`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "note", rename_all = "kebab-case")]

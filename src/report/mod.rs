@@ -10,6 +10,7 @@ use crate::plan::Plan;
 
 pub use comparison::{compared, comparison};
 pub use run::{RUN_SCHEMA, RunDocument, summary as run_summary};
+pub use table::wrap;
 
 /// A way to show a plan.
 pub trait Report: Sync {

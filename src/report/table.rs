@@ -282,8 +282,9 @@ fn bullet(text: &str) -> String {
     wrap(text, "  - ", "    ")
 }
 
-/// Breaks at spaces so that no line is wider than [`WIDTH`].
-pub(super) fn wrap(text: &str, first: &str, rest: &str) -> String {
+/// `text` as lines that begin with `first` and `rest`, broken at spaces so that none is wider than
+/// 100 characters where words allow it.
+pub fn wrap(text: &str, first: &str, rest: &str) -> String {
     let mut lines = Vec::new();
     let mut line = first.to_owned();
     let mut empty = true;

@@ -7,7 +7,10 @@ mod campaign;
 mod check;
 /// How commands answer: words, streams, exit status.
 mod cli;
+/// `-- COMMAND`: any program, run and watched.
 mod command;
+/// `vramfit export`: what it writes, and that frameworks train by it as planned.
+mod export;
 /// The fake worker.
 mod fake;
 /// Which module may know of which.

@@ -111,6 +111,11 @@ impl Machine {
         self.finish(name, child)
     }
 
+    /// The machine's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Waits for a program that was started by hand.
     #[track_caller]
     pub(crate) fn finish(&self, name: &str, child: Child) -> (String, Report) {

@@ -197,7 +197,7 @@ def workload():
     let run = test.run();
     assert_eq!(
         run.stderr,
-        "a point failed in the workload's own code:\n    \
+        "a point failed in your own code:\n    \
          File \"train.py\", line 5, in some\n      raise KeyError('no sample 2')\n  \
          KeyError: 'no sample 2'\n"
     );

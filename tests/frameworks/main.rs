@@ -18,6 +18,8 @@ mod environment;
 mod hugging_face;
 /// A training loop of one's own.
 mod own_loop;
+/// Plans for what they train.
+mod planning;
 /// Running a program, and what is asked of each.
 mod program;
 /// timm's and torchvision's models.

@@ -139,7 +139,8 @@ fn what_has_a_placeholder_is_searched_and_what_has_none_is_named() {
     let Some(python) = python() else { return };
     let optional = ["{bf16:--bf16}", "{checkpoint:--checkpoint}"];
     let words = [&python, "train.py", "--batch-size={micro_batch}", "--accum={accumulation}"];
-    let run = plan(&["--json"], &[&words[..], &optional].concat()).file("train.py", TRAIN).run();
+    let flags = ["plan", "--json", "--target-batch", "2", "--"];
+    let run = vramfit(&[&flags[..], &words, &optional].concat()).file("train.py", TRAIN).run();
     let searched = json(&run);
     let mut settings: Vec<_> = searched["measurements"]
         .as_array()

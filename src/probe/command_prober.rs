@@ -9,12 +9,13 @@ use tempfile::TempDir;
 use vramfit_vgpu_schema::Report;
 
 use super::complaint::{self, OutOfMemory};
+use super::launch::{Options, USERS_CODE};
 use super::progress::Progress;
 use super::protocol::Hello;
 use super::python::Sources;
 use super::trial::{End, Ended, Start, Trial};
 use super::worker_prober::{STEPS, TIMED_STEPS};
-use super::{GpuProber, Launch, Prober, Record};
+use super::{GpuProber, Prober, Record};
 use crate::device::{Gpu, Sampler, Sight, Whose, python_environment, read_run_reports};
 use crate::error::{Error, ErrorKind, one_line};
 use crate::measurement::{Evidence, EvidenceKind, Measurement, Memory, Outcome, Point, Ran};
@@ -28,7 +29,7 @@ const MICRO_STEPS: u32 = 2;
 /// Tries points by running a user's command on one GPU, once for each.
 pub(super) struct CommandProber<'a> {
     gpu: &'a Gpu,
-    launch: Launch,
+    options: Options,
     sources: Arc<Sources>,
     record: Option<Record>,
     /// The virtual GPU's reports of runs before.
@@ -49,13 +50,13 @@ struct Seen {
 impl<'a> CommandProber<'a> {
     pub(super) fn new(
         gpu: &'a Gpu,
-        launch: Launch,
+        options: Options,
         sources: Arc<Sources>,
         record: Option<Record>,
     ) -> Self {
         Self {
             gpu,
-            launch,
+            options,
             sources,
             record,
             known: Vec::new(),
@@ -103,12 +104,12 @@ impl<'a> CommandProber<'a> {
             environment: self.environment(command, values, folder),
             progress: folder.path(),
             ranks: command.ranks(),
-            timeout: self.launch.timeout(self.gpu.kind()),
-            listener: self.launch.listener(),
+            timeout: self.options.timeout.unwrap_or(USERS_CODE),
+            listener: self.options.listener,
         };
         let (nvml, uuid) = (self.gpu.nvml(), self.gpu.uuid());
         let baseline = Sampler::baseline(nvml, uuid);
-        let trial = Trial::start(start, &self.launch.interrupt)?;
+        let trial = Trial::start(start, &self.options.interrupt)?;
         let Gpu::Virtual(gpu) = self.gpu else {
             let family = Whose::Family(trial.pid());
             let sampler = Sampler::start(nvml.clone(), uuid.to_owned(), family, baseline)?;
@@ -137,7 +138,7 @@ impl<'a> CommandProber<'a> {
         folder: &TempDir,
     ) -> Vec<(OsString, OsString)> {
         let mut variables = self.gpu.environment();
-        variables.extend(python_environment(self.sources.folder(), self.launch.python()));
+        variables.extend(python_environment(self.sources.folder(), self.options.python));
         variables.extend(command.environment(values));
         let mut set = |name: &str, value: OsString| variables.push((name.into(), value));
         set("VRAMFIT_STEPS_FOLDER", folder.path().into());

@@ -17,6 +17,7 @@ mod trial;
 mod verify;
 mod worker;
 mod worker_prober;
+mod workers;
 
 use crate::error::Error;
 use crate::measurement::{Built, Measurement, Point};
@@ -33,6 +34,7 @@ pub use record::Record;
 pub use remedy::{Change, Remedies};
 pub use verify::{Verified, verify};
 pub use worker_prober::WorkerProber;
+pub use workers::Workers;
 
 /// Something that can try a point.
 pub trait Prober {

@@ -276,12 +276,6 @@ impl Drop for Worker {
     }
 }
 
-/// Where the worker lies: beside this program, or where `VRAMFIT_WORKER` says.
-pub(super) fn program() -> PathBuf {
-    std::env::var_os("VRAMFIT_WORKER")
-        .map_or_else(|| crate::device::beside_executable("vramfit-worker"), PathBuf::from)
-}
-
 /// The reply with its texts, which end up on a terminal, as single harmless lines.
 fn harmless(mut reply: Reply) -> Reply {
     match &mut reply {

@@ -3,7 +3,8 @@ use std::time::{Duration, Instant};
 
 use super::protocol::{Hello, Reply, Request};
 use super::worker::Worker;
-use super::{GpuProber, Launch, Observation, Prober, Record};
+use super::workers::Workers;
+use super::{GpuProber, Observation, Prober, Record};
 use crate::device::{Gpu, Sampler, Sight, Whose};
 use crate::error::{Error, ErrorKind};
 use crate::measurement::{Built, Evidence, EvidenceKind, Measurement, Outcome, Point};
@@ -27,7 +28,7 @@ struct Running {
 /// Tries points in a worker on one GPU; after a crash in a fresh one.
 pub struct WorkerProber<'a> {
     gpu: &'a Gpu,
-    launch: Launch,
+    workers: Workers,
     timeout: Duration,
     running: Option<Running>,
     record: Option<Record>,
@@ -43,11 +44,11 @@ pub struct WorkerProber<'a> {
 
 impl<'a> WorkerProber<'a> {
     /// A prober on `gpu`; no worker is started before the first point.
-    pub fn new(gpu: &'a Gpu, launch: Launch) -> Self {
-        let timeout = launch.timeout(gpu.kind());
+    pub fn new(gpu: &'a Gpu, workers: Workers) -> Self {
+        let timeout = workers.timeout(gpu.kind());
         Self {
             gpu,
-            launch,
+            workers,
             timeout,
             running: None,
             record: None,
@@ -93,10 +94,10 @@ impl<'a> WorkerProber<'a> {
         let (nvml, uuid) = (self.gpu.nvml(), self.gpu.uuid());
         let baseline = Sampler::baseline(nvml, uuid);
         let environment: Vec<(OsString, OsString)> = self.gpu.environment();
-        let start = self.launch.start(self.gpu.kind());
-        let mut worker = Worker::start(start, &environment, &self.launch.interrupt)
-            .map_err(|error| self.launch.explain(error))?;
-        if self.launch.function().is_some() {
+        let start = self.workers.start(self.gpu.kind());
+        let mut worker = Worker::start(start, &environment, self.workers.interrupt())
+            .map_err(|error| self.workers.explain(error))?;
+        if self.workers.function().is_some() {
             self.build(&mut worker, workload)?;
         }
         self.hello = Some(worker.hello().clone());
@@ -111,9 +112,9 @@ impl<'a> WorkerProber<'a> {
         let what = format!("`{}`", workload.subject.name());
         let begun = Instant::now();
         let request = Request::Build { workload: Box::new(workload.clone()) };
-        let limit = self.launch.limit_of_users_code(self.gpu.kind());
+        let limit = self.workers.limit_of_users_code(self.gpu.kind());
         let reply = worker.ask(&request, limit, &format!("while {what} ran"));
-        match reply.map_err(|error| self.launch.explain(error))? {
+        match reply.map_err(|error| self.workers.explain(error))? {
             Reply::Built { built } => self.built = built,
             other => return Err(worker.no_answer(other)),
         }
@@ -242,7 +243,7 @@ impl GpuProber for WorkerProber<'_> {
 
 impl Drop for WorkerProber<'_> {
     fn drop(&mut self) {
-        if !self.launch.interrupt.is_asked() {
+        if !self.workers.interrupt().is_asked() {
             self.close();
         }
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::args::{GpuCheckArgs, Points};
 use super::output::Output;
-use super::{choose_gpu, inputs, planner};
+use super::{choose_gpu, inputs, twin};
 use crate::comparison::{
     self, COMPARISON_VERSION, Card, Compared, Comparison, Group, Level, Side, Summary, Twin,
 };
@@ -73,7 +73,7 @@ fn lay_out(
     level: Level,
     groups: &[Group],
 ) -> Result<(Gpu, Gpu, Comparison), Error> {
-    let of_profile = planner::profile_of(&card, catalog)?.map(|profile| profile.name);
+    let of_profile = twin::profile_of(&card, catalog)?.map(|profile| profile.name);
     let mut description = Card {
         evidence: EvidenceKind::Virtual,
         product: card.product.clone(),
@@ -89,7 +89,7 @@ fn lay_out(
     };
     let card = Gpu::Real(card);
     description.evidence = card.kind();
-    let twin = planner::twin(&card, catalog)?;
+    let twin = twin::of(&card, catalog)?;
     let Gpu::Virtual(of_twin) = &twin else { return Err(ErrorKind::NoRealGpu.into()) };
     let twin_description = Twin {
         evidence: twin.kind(),

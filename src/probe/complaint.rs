@@ -107,8 +107,7 @@ fn is_users(file: &str) -> bool {
     let foreign = ["/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"];
     !file.starts_with('<')
         && !foreign.iter().any(|part| file.contains(part))
-        && !file.contains("/vramfit_steps/")
-        && !file.contains("/vramfit_shadow/")
+        && !file.contains("/python/vramfit_")
 }
 
 #[cfg(test)]

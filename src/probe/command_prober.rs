@@ -3,22 +3,22 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tempfile::TempDir;
 use vramfit_vgpu_schema::Report;
 
 use super::complaint::{self, OutOfMemory};
+use super::evidence::{Blur, STEPS, evidence, steps};
 use super::launch::{Options, USERS_CODE};
 use super::progress::Progress;
 use super::protocol::Hello;
 use super::python::Sources;
 use super::trial::{End, Ended, Start, Trial};
-use super::worker_prober::{STEPS, TIMED_STEPS};
 use super::{GpuProber, Prober, Record};
 use crate::device::{Gpu, Sampler, Sight, Whose, python_environment, read_run_reports};
 use crate::error::{Error, ErrorKind, one_line};
-use crate::measurement::{Evidence, EvidenceKind, Measurement, Memory, Outcome, Point, Ran};
+use crate::measurement::{Measurement, Memory, Outcome, Point, Ran};
 use crate::units::Bytes;
 use crate::workload::{Command, Values, Variable, Workload};
 
@@ -35,8 +35,7 @@ pub(super) struct CommandProber<'a> {
     /// The virtual GPU's reports of runs before.
     known: Vec<Report>,
     hello: Option<Hello>,
-    unnamed: bool,
-    others_grew: Bytes,
+    blur: Blur,
 }
 
 /// What was seen of a run from outside.
@@ -61,8 +60,7 @@ impl<'a> CommandProber<'a> {
             record,
             known: Vec::new(),
             hello: None,
-            unnamed: false,
-            others_grew: Bytes::ZERO,
+            blur: Blur::default(),
         }
     }
 
@@ -70,17 +68,13 @@ impl<'a> CommandProber<'a> {
         let Some(command) = workload.subject.command() else {
             return Ok(Outcome::failed("there is no command to run"));
         };
-        let steps = match self.gpu.kind() {
-            EvidenceKind::Real => TIMED_STEPS,
-            EvidenceKind::Virtual => STEPS,
-        };
         let values = Values {
             micro_batch: point.micro_batch,
             accumulation: point.accumulation.min(MICRO_STEPS),
             precision: point.setting.precision,
             checkpointing: point.setting.checkpointing,
             sequence: workload.sequence,
-            steps: Some(steps),
+            steps: Some(steps(self.gpu)),
         };
         let folder = tempfile::Builder::new()
             .prefix("vramfit-steps-")
@@ -116,11 +110,7 @@ impl<'a> CommandProber<'a> {
             let ended = trial.watch()?;
             // When it has ended there is nothing left to look at: what was read before counts.
             let sight = sampler.seen();
-            self.unnamed |= !sight.by_process;
-            if sight.by_process {
-                let grew = sight.others_peak.saturating_sub(sight.others_least);
-                self.others_grew = self.others_grew.max(grew);
-            }
+            self.blur.take_in(&sight);
             return Ok((ended, Seen { reports: Vec::new(), sight: Some(sight) }));
         };
         let ended = trial.watch()?;
@@ -338,16 +328,8 @@ impl Prober for CommandProber<'_> {
     fn probe(&mut self, workload: &Workload, point: Point) -> Result<Measurement, Error> {
         let begun = Instant::now();
         let outcome = self.measure(workload, point)?;
-        let hello = self.hello.clone().unwrap_or_default();
-        let evidence = Evidence {
-            kind: self.gpu.kind(),
-            gpu: self.gpu.product().to_owned(),
-            driver: self.gpu.driver().to_owned(),
-            torch: hello.torch,
-            cuda: hello.cuda,
-            cudnn: hello.cudnn,
-        };
-        let probe_seconds = Duration::as_secs_f64(&begun.elapsed());
+        let evidence = evidence(self.gpu, self.hello.as_ref());
+        let probe_seconds = begun.elapsed().as_secs_f64();
         let measurement = Measurement { point, outcome, evidence, probe_seconds };
         if let Some(record) = &mut self.record {
             record.append(&measurement)?;
@@ -362,10 +344,10 @@ impl GpuProber for CommandProber<'_> {
     }
 
     fn was_unnamed(&self) -> bool {
-        self.unnamed
+        self.blur.unnamed
     }
 
     fn others_grew(&self) -> Bytes {
-        self.others_grew
+        self.blur.others_grew
     }
 }

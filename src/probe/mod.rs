@@ -3,6 +3,7 @@
 mod campaign;
 mod command_prober;
 mod complaint;
+mod evidence;
 mod interrupt;
 mod launch;
 mod lines;

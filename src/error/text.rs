@@ -12,6 +12,15 @@ pub fn one_line(text: &str) -> String {
     text.trim().chars().map(harmless).collect()
 }
 
+/// As [`one_line`], of at most so many characters.
+pub fn shorten(text: &str, most: usize) -> String {
+    let line = one_line(text);
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
 /// As [`one_line`], of a text that has lines of its own, such as a traceback.
 pub fn harmless_lines(text: &str) -> String {
     let lines: Vec<_> = text

@@ -1,7 +1,6 @@
 //! What a program that failed wrote: whether it was for want of memory, and where in its own code.
 
-use super::lines::shorten;
-use crate::error::harmless_lines;
+use crate::error::{harmless_lines, shorten};
 
 /// How libraries say that the GPU has no memory left. Where cuDNN finds no engine, that is nearly
 /// always for want of a workspace.

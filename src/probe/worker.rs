@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Interrupt;
-use super::lines::{LastLines, next_line, shorten};
+use super::lines::{LastLines, next_line};
 use super::protocol::{Hello, PROTOCOL, Reply, Request, Unusable};
-use crate::error::{Error, ErrorKind, harmless_lines, one_line};
+use crate::error::{Error, ErrorKind, harmless_lines, one_line, shorten};
 use crate::measurement::Outcome;
 
 /// How often a wait looks whether the user wants to stop.

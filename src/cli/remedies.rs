@@ -16,7 +16,7 @@ const MOST_CHANGES: usize = 3;
 /// the same card, then a larger one. What was found before a failure is in `changes`.
 ///
 /// # Errors
-/// As [`Prober::probe`].
+/// As [`Prober::probe`](crate::probe::Prober::probe).
 pub(super) fn find(
     planner: &Planner<'_>,
     point: Point,

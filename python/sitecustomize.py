@@ -63,6 +63,7 @@ def _ours(package: str) -> ModuleType:
 
 
 def _after_torch() -> None:
+    _ours("vramfit_torch")
     _ours("vramfit_shadow").after_torch()
     _ours("vramfit_steps").after_torch()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from typing import Any
+
+from vramfit_torch import about
+from vramfit_torch.allocator import Device
 
 from .library import Library
 from .places import Place
@@ -38,7 +40,7 @@ class Notes:
     sizes: dict[tuple[str, Place | None], Size] = field(default_factory=dict)
     out_of_memory: dict[tuple[int, int, tuple[Place, ...]], int] = field(default_factory=dict)
     ended_by: dict[str, Any] | None = None
-    allocators: dict[int, dict[str, int]] = field(default_factory=dict)
+    allocators: list[Device] = field(default_factory=list)
 
     def failed(self, operator: str, reason: str) -> None:
         """An operator could not be computed though its inputs were there."""
@@ -68,12 +70,17 @@ class Notes:
         library.hand_over(json.dumps(self._document()).encode())
 
     def _document(self) -> dict[str, Any]:
-        rank = os.environ.get("RANK", "")
         return {
             "torch": self.torch,
-            "rank": int(rank) if rank.isdecimal() else None,
+            "rank": about.rank(),
             "allocators": [
-                {"device": device, **peaks} for device, peaks in sorted(self.allocators.items())
+                {
+                    "device": device.index,
+                    "allocated_peak_bytes": device.allocated_peak,
+                    "reserved_peak_bytes": device.reserved_peak,
+                    "retries": device.retries,
+                }
+                for device in self.allocators
             ],
             "out_of_memory": [
                 {

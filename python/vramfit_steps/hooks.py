@@ -11,8 +11,10 @@ from typing import Any
 import torch
 from torch.optim import optimizer as optim
 
+from vramfit_torch import about, allocator
+
 from . import memory
-from .progress import Progress, cudnn, of_this_process, wait_to_be_ended
+from .progress import Progress, of_this_process, wait_to_be_ended
 
 
 class Watch:
@@ -88,9 +90,9 @@ class Watch:
 
     def tell(self) -> None:
         """Writes down what is known."""
-        self.progress.note_peaks()
+        self.progress.devices = allocator.devices()
         if torch.cuda.is_initialized() and not self.progress.cudnn:
-            self.progress.cudnn = cudnn()
+            self.progress.cudnn = about.cudnn()
         self.progress.write(self.folder)
 
     def _now(self) -> float:
@@ -129,13 +131,7 @@ def _wrap_backward(watch: Watch) -> None:
 def _attach(watch: Watch) -> None:
     attach = torch._C._cuda_attach_out_of_memory_observer  # type: ignore[attr-defined]
     attach(watch.out_of_memory)
-    reset = torch._C._cuda_resetPeakMemoryStats
-
-    def note_then_reset(device: int) -> None:
-        watch.progress.note_peaks_of(device)
-        reset(device)
-
-    torch._C._cuda_resetPeakMemoryStats = note_then_reset
+    allocator.keep_peaks()
 
 
 def _report_now() -> None:

@@ -6,7 +6,6 @@ import sys
 
 from .faults import Refusal, Unusable, one_line
 
-FIRST_OF_CUDNN_9 = 90_000
 OTHER = "`VRAMFIT_PYTHON` names another Python"
 
 
@@ -29,20 +28,14 @@ def open_device() -> dict[str, str]:
         name = torch.cuda.get_device_name(0)
     except RuntimeError as error:
         raise Refusal(f"the GPU cannot be opened: {one_line(str(error))}") from error
+    from vramfit_torch import about
+
     return {
-        "torch": torch.__version__.partition("+")[0],
+        "torch": about.version(),
         "cuda": torch.version.cuda,
-        "cudnn": _cudnn(torch.backends.cudnn.version()),
+        "cudnn": about.cudnn(),
         "device": name,
     }
-
-
-def _cudnn(version: int | None) -> str:
-    if version is None:
-        return "none"
-    # 8.9.7 is 8907, 9.1.0 is 90100.
-    major, rest = divmod(version, 10_000 if version >= FIRST_OF_CUDNN_9 else 1000)
-    return f"{major}.{rest // 100}.{rest % 100}"
 
 
 def is_usable() -> bool:

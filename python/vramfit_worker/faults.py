@@ -119,7 +119,8 @@ def _shown(file: str) -> str:
 def _library_folders() -> list[Path]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     folders = {sysconfig.get_path(name) for name in names}
-    folders.add(os.path.dirname(os.path.abspath(__file__)))
+    # This package and those beside it.
+    folders.add(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     folders |= {os.path.realpath(folder) for folder in folders}
     return [Path(folder) for folder in folders]
 

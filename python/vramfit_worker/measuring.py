@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from vramfit_torch.allocator import says_out_of_memory
+
 from . import checkpointing
 from .definition import Definition
 from .faults import PointFault, Raised, in_words, users_place, users_traceback
@@ -19,15 +21,6 @@ from .training import Border, Recipe, Trainer
 
 # Optimizer state comes with the first step and is seen in full in the second.
 FEWEST_STEPS = 2
-# In which PyTorch, CUDA, cuBLAS and cuDNN say that there is no device memory. Where cuDNN finds no
-# engine for lack of it, the allocator has counted that.
-OUT_OF_MEMORY = (
-    "CUDA out of memory",
-    "CUDA error: out of memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
-)
 
 
 @dataclass
@@ -102,9 +95,7 @@ def outcome(error: BaseException, ooms: bool) -> dict[str, Any]:
     """What a failure means for a point; `ooms` tells that the allocator found no memory."""
     original = error.error if isinstance(error, Raised) else error
     text = str(original)
-    if ooms or isinstance(original, torch.cuda.OutOfMemoryError):
-        return out_of_memory(text)
-    if any(fragment in text for fragment in OUT_OF_MEMORY):
+    if ooms or isinstance(original, torch.cuda.OutOfMemoryError) or says_out_of_memory(text):
         return out_of_memory(text)
     if isinstance(error, PointFault):
         return {"failed": {"message": error.message, "traceback": error.traceback}}

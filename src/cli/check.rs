@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::args::{CheckArgs, DeviceArgs};
 use super::output::Output;
 use super::plan::{launch, record};
-use super::planner::{self, Planner};
-use super::{allocator, choose_gpu, inputs, settings};
+use super::planner::Planner;
+use super::{allocator, choose_gpu, inputs, remedies, settings, twin};
 use crate::device::{Budget, Gpu, Setup};
 use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::measurement::{Measurement, Outcome, Point, Setting, Verdict};
@@ -124,7 +124,7 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
     let chosen = choose_gpu::choose(&device, catalog, output)?;
     inputs::in_hardware(choice.precision, &chosen)?;
     Ok(Question {
-        setting: Setting { precision: choice.precision, checkpointing: choice.checkpointing },
+        setting: choice.setting(),
         micro_batch: choice.micro_batch,
         goal: plan.goal,
         setup,
@@ -157,7 +157,7 @@ fn measure(
 ) -> Result<Measurement, Error> {
     let budget = planner.gpu.budget().budget;
     if matches!(planner.gpu, Gpu::Real(_)) {
-        let predicted = planner::twin(planner.gpu, planner.catalog).and_then(|twin| {
+        let predicted = twin::of(planner.gpu, planner.catalog).and_then(|twin| {
             planner.launch.prober(&twin, record.clone()).probe(&planner.workload, point)
         });
         if let Ok(predicted) = predicted
@@ -176,7 +176,7 @@ fn find_what_would_fit(
     record: Option<Record>,
     changes: &mut Vec<Change>,
 ) -> Result<(), Error> {
-    let twin = planner::twin(planner.gpu, planner.catalog)?;
+    let twin = twin::of(planner.gpu, planner.catalog)?;
     let mut prober = planner.launch.prober(&twin, record.clone());
     let campaign = Campaign {
         workload: &planner.workload,
@@ -192,7 +192,7 @@ fn find_what_would_fit(
     match (findings.interrupted, findings.stopped_by) {
         (true, _) => Err(ErrorKind::Interrupted.into()),
         (false, Some(reason)) => Err(ErrorKind::NothingMeasured { reason }.into()),
-        (false, None) => planner::remedies(planner, point, record, changes),
+        (false, None) => remedies::find(planner, point, record, changes),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::args::{GpuCheckArgs, Points};
 use super::output::Output;
-use super::{choose_gpu, inputs, planner};
+use super::{choose_gpu, inputs, twin};
 use crate::comparison::{
     self, COMPARISON_VERSION, Card, Compared, Comparison, Group, Level, Side, Summary, Twin,
 };
@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::measurement::{Evidence, EvidenceKind, Measurement, Outcome, Point, Verdict};
 use crate::plan::Versions;
 use crate::probe::protocol::Hello;
-use crate::probe::{GpuProber as _, Interrupt, Launch, Prober as _, WorkerProber};
+use crate::probe::{GpuProber as _, Interrupt, Prober as _, WorkerProber, Workers};
 use crate::profile::Catalog;
 use crate::report;
 use crate::workload::Workload;
@@ -32,8 +32,8 @@ pub(super) fn run(
         Points::Full => Level::Full,
     };
     let groups = comparison::groups(level)?;
-    let launch =
-        Launch::built_in(Some(Duration::from_secs(u64::from(args.timeout))), Interrupt::install());
+    let workers =
+        Workers::built_in(Some(Duration::from_secs(u64::from(args.timeout))), Interrupt::install());
     let (card, twin, document) = lay_out(card, catalog, level, &groups)?;
     let document = take_up(document, args)?;
     if document.rehearsal {
@@ -42,7 +42,7 @@ pub(super) fn run(
             document.card.product
         ));
     }
-    let mut check = Check { args, card, twin, launch, document, output };
+    let mut check = Check { args, card, twin, workers, document, output };
     for group in &groups {
         match check.group(group) {
             Ok(true) => {}
@@ -73,7 +73,7 @@ fn lay_out(
     level: Level,
     groups: &[Group],
 ) -> Result<(Gpu, Gpu, Comparison), Error> {
-    let of_profile = planner::profile_of(&card, catalog)?.map(|profile| profile.name);
+    let of_profile = twin::profile_of(&card, catalog)?.map(|profile| profile.name);
     let mut description = Card {
         evidence: EvidenceKind::Virtual,
         product: card.product.clone(),
@@ -89,7 +89,7 @@ fn lay_out(
     };
     let card = Gpu::Real(card);
     description.evidence = card.kind();
-    let twin = planner::twin(&card, catalog)?;
+    let twin = twin::of(&card, catalog)?;
     let Gpu::Virtual(of_twin) = &twin else { return Err(ErrorKind::NoRealGpu.into()) };
     let twin_description = Twin {
         evidence: twin.kind(),
@@ -134,7 +134,7 @@ struct Check<'a> {
     args: &'a GpuCheckArgs,
     card: Gpu,
     twin: Gpu,
-    launch: Launch,
+    workers: Workers,
     document: Comparison,
     output: &'a Output,
 }
@@ -145,8 +145,8 @@ impl Check<'_> {
         // Workers of its own for each workload: how the context grows with the kernels that are
         // loaded is then seen from the start each time.
         let (card, twin) = (&self.card, &self.twin);
-        let mut on_twin = WorkerProber::new(twin, self.launch.clone());
-        let mut on_card = WorkerProber::new(card, self.launch.clone());
+        let mut on_twin = WorkerProber::new(twin, self.workers.clone());
+        let mut on_card = WorkerProber::new(card, self.workers.clone());
         for point in &group.points {
             if self.document.result(&group.workload, point).is_some() {
                 continue;

@@ -10,12 +10,15 @@ mod gpu_check;
 mod gpus;
 mod inputs;
 mod models;
+mod notes;
 mod output;
 mod plan;
 mod planner;
 mod progress;
+mod remedies;
 mod run;
 mod settings;
+mod twin;
 mod values;
 mod waiting;
 

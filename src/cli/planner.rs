@@ -1,26 +1,21 @@
 //! From a question to a plan: search, solve, and say what one should know.
 
 use super::progress::Progress;
-use super::{allocator, inputs};
-use crate::device::{
-    Gpu, RealGpu, RunReports, Setup, VIRTUAL_SUFFIX, VirtualGpu, read_run_reports, twin_profile,
-};
+use super::{allocator, notes, remedies, twin};
+use crate::device::{Gpu, Setup, read_run_reports};
 use crate::error::{Error, one_line};
-use crate::measurement::{Built, Outcome, Point, Setting, Verdict};
-use crate::plan::{Choice, DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Tried, Versions};
+use crate::measurement::{Built, Outcome, Point, Setting};
+use crate::plan::{Choice, DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Versions};
 use crate::probe::protocol::Hello;
 use crate::probe::{
-    Campaign, Change, Findings, GpuProber, Launch, Prober, Record, Remedies, Verified, verify,
+    Campaign, Change, Findings, GpuProber, Launch, Prober, Record, Verified, verify,
 };
 use crate::profile::Catalog;
-use crate::profile::gpu::GpuProfile;
 use crate::solve;
-use crate::workload::{Checkpointing, Goal, Precision, Values, Variable, Workload};
+use crate::workload::{Goal, Values, Workload};
 
 /// A card that differs from its twin by more than this deserves a note.
 const TWIN_TOLERANCE: f64 = 0.02;
-/// Changes that are named when nothing fits.
-const MOST_CHANGES: usize = 3;
 
 /// A question.
 pub(super) struct Planner<'a> {
@@ -95,7 +90,7 @@ impl Planner<'_> {
             incomplete: incomplete || untried.is_some(),
         };
         plan.command = self.line(plan.recommendation.as_ref());
-        plan.notes = self.notes(&plan, &gathered);
+        plan.notes = notes::of_plan(&plan, &gathered.findings, gathered.on_twin);
         plan.notes.extend(untried.map(|error| Note::ChangesUntried { reason: error.to_string() }));
         plan.notes.append(&mut gathered.notes);
         plan.notes.extend(self.interval(&plan, std::mem::take(&mut gathered.sizes)));
@@ -124,19 +119,14 @@ impl Planner<'_> {
         if matches!(gpu, Gpu::Virtual(_)) {
             self.measure_ladder(&mut findings, prober.as_mut());
         }
-        if prober.was_unnamed() {
-            notes.push(Note::ProcessUnnamed);
-        }
-        if prober.others_grew() > gpu.budget().margin.percent(10.0) {
-            notes.push(Note::OthersGrew { grew: prober.others_grew() });
-        }
+        notes.extend(notes::of_prober(prober.as_ref(), gpu.budget()));
         let (hello, built) = (prober.hello().cloned(), prober.built().cloned());
         drop(prober);
         let mut sizes = Vec::new();
         if let Gpu::Virtual(gpu) = gpu {
             let seen = read_run_reports(gpu.folder());
             sizes = seen.sizes.iter().map(|it| one_line(&it.to_string())).collect();
-            notes.extend(notes_of_virtual_gpu(gpu, seen));
+            notes.extend(notes::of_virtual_gpu(gpu, seen));
         }
         Ok(Gathered { findings, notes, hello, built, sizes, on_twin: 0 })
     }
@@ -178,8 +168,8 @@ impl Planner<'_> {
     /// The campaign on the real card's virtual twin, then the card itself.
     fn search_and_verify(&mut self, record: Option<Record>) -> Result<Gathered, Error> {
         let mut progress = Progress::new(self.settings.len(), self.quiet);
-        let on_twin =
-            twin(self.gpu, self.catalog).and_then(|twin| self.search(&twin, None, &mut progress));
+        let on_twin = twin::of(self.gpu, self.catalog)
+            .and_then(|twin| self.search(&twin, None, &mut progress));
         let mut gathered = match on_twin {
             Ok(gathered) => gathered,
             // What is wrong with the user's code is wrong with it on the card too.
@@ -215,12 +205,7 @@ impl Planner<'_> {
         if (factor - 1.0).abs() > TWIN_TOLERANCE {
             gathered.notes.push(Note::TwinDiffers { factor });
         }
-        if prober.was_unnamed() {
-            gathered.notes.push(Note::ProcessUnnamed);
-        }
-        if prober.others_grew() > self.gpu.budget().margin.percent(10.0) {
-            gathered.notes.push(Note::OthersGrew { grew: prober.others_grew() });
-        }
+        gathered.notes.extend(notes::of_prober(prober.as_ref(), self.gpu.budget()));
         gathered.hello = prober.hello().cloned().or(gathered.hello);
         Ok(gathered)
     }
@@ -239,78 +224,20 @@ impl Planner<'_> {
             return Ok(());
         }
         let point = Point::to_probe(*setting, 1, &self.goal);
-        remedies(self, point, record, changes)
-    }
-
-    fn notes(&self, plan: &Plan, gathered: &Gathered) -> Vec<Note> {
-        let mut notes = Vec::new();
-        let findings = &gathered.findings;
-        if findings.interrupted {
-            notes.push(Note::Incomplete);
-        }
-        if let Some(reason) = &findings.stopped_by {
-            notes.push(Note::StoppedBy { reason: reason.clone() });
-        }
-        let Some(choice) = &plan.recommendation else {
-            notes.extend(of_points(findings, plan));
-            return notes;
-        };
-        if self.objective == Objective::Throughput && choice.samples_per_second.is_none() {
-            notes.push(Note::RankedWithoutTimes);
-        }
-        let micro_batch = choice.micro_batch;
-        let built_so = plan.built.as_ref().is_some_and(|built| built.batch_norm);
-        if (built_so || self.workload.subject.has_batch_norm()) && micro_batch < self.goal.per_gpu()
-        {
-            notes.push(Note::BatchNorm { micro_batch });
-        }
-        notes.extend(self.notes_of_command(choice));
-        if self.goal.world_size > self.workload.subject.ranks() {
-            notes.push(Note::WorldSize { world_size: self.goal.world_size });
-        }
-        let points = next_on_twin(plan, gathered.on_twin);
-        if !points.is_empty() {
-            notes.push(Note::NextOnTwin { points });
-        }
-        notes.extend(of_points(findings, plan));
-        notes
+        remedies::find(self, point, record, changes)
     }
 
     /// The recommended setting once more, with the lowest sizes instead of the highest.
     fn interval(&self, plan: &Plan, places: Vec<String>) -> Option<Note> {
         let choice = plan.recommendation.as_ref().filter(|_| !places.is_empty())?;
-        let Choice { precision, checkpointing, micro_batch, .. } = *choice;
-        let point = Point::to_probe(Setting { precision, checkpointing }, micro_batch, &self.goal);
-        let lowest = twin(self.gpu, self.catalog).and_then(|twin| {
+        let point = Point::to_probe(choice.setting(), choice.micro_batch, &self.goal);
+        let lowest = twin::of(self.gpu, self.catalog).and_then(|twin| {
             let launch = self.launch.clone().with_lowest_sizes();
             launch.prober(&twin, None).probe(&self.workload, point)
         });
         let lowest_peak = lowest.ok().and_then(|it| it.ran().map(|ran| ran.memory.device_peak));
         let highest_peak = choice.memory.device_peak;
         Some(Note::DataDependentSizes { places, lowest_peak, highest_peak })
-    }
-
-    /// What a command did not let us set or see.
-    fn notes_of_command(&self, choice: &Choice) -> Vec<Note> {
-        let Some(command) = self.workload.subject.command() else { return Vec::new() };
-        let mut notes = Vec::new();
-        let mut kept = Vec::new();
-        if choice.precision == Precision::AsIs {
-            kept.push("precision".to_owned());
-        }
-        if choice.checkpointing == Checkpointing::AsIs {
-            kept.push("checkpointing".to_owned());
-        }
-        if !kept.is_empty() {
-            notes.push(Note::AsTheCommandDoes { what: kept });
-        }
-        if !command.varies(Variable::Accumulation) && choice.accumulation > 1 {
-            notes.push(Note::OwnAccumulation { steps: choice.accumulation });
-        }
-        if !command.varies(Variable::Steps) {
-            notes.push(Note::EndedEarly);
-        }
-        notes
     }
 
     /// The user's command as it trains with a choice.
@@ -346,135 +273,4 @@ impl Planner<'_> {
             driver: self.gpu.driver().to_owned(),
         }
     }
-}
-
-/// The virtual twin of a real card, with the card's own budget.
-///
-/// # Errors
-/// When the virtual GPU's library or folder is not to be had.
-pub(super) fn twin(gpu: &Gpu, catalog: &Catalog) -> Result<Gpu, Error> {
-    let profile = match gpu {
-        Gpu::Virtual(gpu) => gpu.profile().clone(),
-        Gpu::Real(card) => twin_profile(card, profile_of(card, catalog)?.as_ref()),
-    };
-    VirtualGpu::with_budget(&profile, gpu.budget(), gpu.count()).map(Box::new).map(Gpu::Virtual)
-}
-
-/// The profile of a real card, where there is one.
-///
-/// # Errors
-/// When a profile is broken.
-pub(super) fn profile_of(card: &RealGpu, catalog: &Catalog) -> Result<Option<GpuProfile>, Error> {
-    // A virtual card that stands in for a real one is of the same kind.
-    let product = card.product.trim_end_matches(VIRTUAL_SUFFIX);
-    catalog.match_product(product, card.budget.total, card.multiprocessors)
-}
-
-/// Changes with which a point that does not fit would, tried on the virtual GPU or twin: first on
-/// the same card, then a larger one. What was found before a failure is in `changes`.
-///
-/// # Errors
-/// As [`Prober::probe`].
-pub(super) fn remedies(
-    planner: &Planner<'_>,
-    point: Point,
-    record: Option<Record>,
-    changes: &mut Vec<Change>,
-) -> Result<(), Error> {
-    let workload = &planner.workload;
-    let capability = planner.gpu.compute_capability();
-    let settable = workload.subject.command().map(|it| it.precisions().unwrap_or_default());
-    let mixed: Vec<_> = [Precision::Bf16, Precision::Fp16]
-        .into_iter()
-        .filter(|precision| inputs::has(capability, *precision))
-        .filter(|precision| settable.as_ref().is_none_or(|it| it.contains(precision)))
-        .take(1)
-        .collect();
-    let budget = planner.gpu.budget().budget;
-    let search = Remedies { workload, point, mixed: &mixed, budget };
-    let twin = twin(planner.gpu, planner.catalog)?;
-    let mut prober = planner.launch.prober(&twin, record.clone());
-    changes.extend(search.on_this_card(prober.as_mut(), MOST_CHANGES)?);
-    drop(prober);
-    let cards = larger_cards(planner)?;
-    let ranks = workload.subject.ranks();
-    let setup = Setup { vram: None, ..planner.setup };
-    let another = search.on_another_card(&cards, &mut |card| {
-        let gpu = Gpu::Virtual(Box::new(VirtualGpu::several(card, setup, ranks)?));
-        let mut prober = planner.launch.prober(&gpu, record.clone());
-        Ok(prober.probe(workload, point)?.verdict(gpu.budget().budget) == Verdict::Fits)
-    })?;
-    changes.extend(another);
-    Ok(())
-}
-
-/// Cards with more memory that have the precisions of this one, one of each size, ascending.
-fn larger_cards(planner: &Planner<'_>) -> Result<Vec<GpuProfile>, Error> {
-    let (capability, usable) = (planner.gpu.compute_capability(), planner.gpu.budget().usable);
-    let mut cards = planner.catalog.gpus()?;
-    cards.retain(|card| {
-        card.compute_capability.value >= capability && card.usable_memory.value > usable
-    });
-    cards.sort_by(|a, b| {
-        let key = |card: &GpuProfile| (card.usable_memory.value, card.segment);
-        key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
-    });
-    cards.dedup_by_key(|card| card.total_memory.value.as_mib() as u64 / 1000);
-    Ok(cards)
-}
-
-/// The next larger micro-batches that a plan states though only the twin, of which the first
-/// `on_twin` measurements are, has tried them.
-fn next_on_twin(plan: &Plan, on_twin: usize) -> Vec<Tried> {
-    plan.recommendation
-        .iter()
-        .chain(&plan.alternatives)
-        .filter_map(|choice| {
-            let next = choice.next.filter(|next| next.evidence < on_twin)?;
-            let Choice { precision, checkpointing, .. } = *choice;
-            let setting = Setting { precision, checkpointing };
-            Some(Tried { setting, micro_batch: next.micro_batch })
-        })
-        .collect()
-}
-
-fn of_points(findings: &Findings, plan: &Plan) -> Vec<Note> {
-    let (mut notes, mut points) = (Vec::new(), Vec::new());
-    for known in &findings.measurements {
-        let (setting, micro_batch) = (known.point.setting, known.point.micro_batch);
-        let tried = Tried { setting, micro_batch };
-        match &known.outcome {
-            Outcome::Failed { message, .. } => {
-                notes.push(Note::PointFailed { setting, micro_batch, reason: message.clone() });
-            }
-            _ if known.verdict(plan.budget.budget) == Verdict::Tight
-                && !points.contains(&tried) =>
-            {
-                points.push(tried);
-            }
-            _ => {}
-        }
-    }
-    if !points.is_empty() {
-        notes.push(Note::Tight { points });
-    }
-    notes
-}
-
-fn notes_of_virtual_gpu(gpu: &VirtualGpu, seen: RunReports) -> Vec<Note> {
-    let context = &gpu.profile().context;
-    let mut notes = vec![Note::ContextOfProfile {
-        context: context.value,
-        basis: context.basis.name().to_owned(),
-        source: context.source.clone(),
-    }];
-    if !seen.not_implemented.is_empty() {
-        notes.push(Note::NotImplemented { names: seen.not_implemented });
-    }
-    if seen.read_backs > 0 {
-        let places = seen.unknown_reads.iter().map(|it| one_line(&it.to_string())).collect();
-        notes.push(Note::ReadBacks { count: seen.read_backs, places });
-    }
-    notes.extend(seen.internal_errors.into_iter().map(|message| Note::InternalError { message }));
-    notes
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::device::Budget;
-use crate::measurement::{Built, EvidenceKind, Measurement, Memory};
+use crate::measurement::{Built, EvidenceKind, Measurement, Memory, Setting};
 use crate::probe::Change;
 use crate::units::Bytes;
 use crate::workload::{Checkpointing, Goal, Precision, Workload};
@@ -137,6 +137,13 @@ pub struct Choice {
     /// The next larger admissible micro-batch, which was run and does not fit; null when there is
     /// none, or it was not reached.
     pub next: Option<Next>,
+}
+
+impl Choice {
+    /// Its knobs.
+    pub fn setting(&self) -> Setting {
+        Setting { precision: self.precision, checkpointing: self.checkpointing }
+    }
 }
 
 /// The next admissible micro-batch above a choice, which does not fit.

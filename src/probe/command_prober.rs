@@ -3,21 +3,22 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tempfile::TempDir;
 use vramfit_vgpu_schema::Report;
 
 use super::complaint::{self, OutOfMemory};
+use super::evidence::{Blur, STEPS, evidence, steps};
+use super::launch::{Options, USERS_CODE};
 use super::progress::Progress;
 use super::protocol::Hello;
 use super::python::Sources;
 use super::trial::{End, Ended, Start, Trial};
-use super::worker_prober::{STEPS, TIMED_STEPS};
-use super::{GpuProber, Launch, Prober, Record};
+use super::{GpuProber, Prober, Record};
 use crate::device::{Gpu, Sampler, Sight, Whose, python_environment, read_run_reports};
 use crate::error::{Error, ErrorKind, one_line};
-use crate::measurement::{Evidence, EvidenceKind, Measurement, Memory, Outcome, Point, Ran};
+use crate::measurement::{Measurement, Memory, Outcome, Point, Ran};
 use crate::units::Bytes;
 use crate::workload::{Command, Values, Variable, Workload};
 
@@ -28,14 +29,13 @@ const MICRO_STEPS: u32 = 2;
 /// Tries points by running a user's command on one GPU, once for each.
 pub(super) struct CommandProber<'a> {
     gpu: &'a Gpu,
-    launch: Launch,
+    options: Options,
     sources: Arc<Sources>,
     record: Option<Record>,
     /// The virtual GPU's reports of runs before.
     known: Vec<Report>,
     hello: Option<Hello>,
-    unnamed: bool,
-    others_grew: Bytes,
+    blur: Blur,
 }
 
 /// What was seen of a run from outside.
@@ -49,19 +49,18 @@ struct Seen {
 impl<'a> CommandProber<'a> {
     pub(super) fn new(
         gpu: &'a Gpu,
-        launch: Launch,
+        options: Options,
         sources: Arc<Sources>,
         record: Option<Record>,
     ) -> Self {
         Self {
             gpu,
-            launch,
+            options,
             sources,
             record,
             known: Vec::new(),
             hello: None,
-            unnamed: false,
-            others_grew: Bytes::ZERO,
+            blur: Blur::default(),
         }
     }
 
@@ -69,17 +68,13 @@ impl<'a> CommandProber<'a> {
         let Some(command) = workload.subject.command() else {
             return Ok(Outcome::failed("there is no command to run"));
         };
-        let steps = match self.gpu.kind() {
-            EvidenceKind::Real => TIMED_STEPS,
-            EvidenceKind::Virtual => STEPS,
-        };
         let values = Values {
             micro_batch: point.micro_batch,
             accumulation: point.accumulation.min(MICRO_STEPS),
             precision: point.setting.precision,
             checkpointing: point.setting.checkpointing,
             sequence: workload.sequence,
-            steps: Some(steps),
+            steps: Some(steps(self.gpu)),
         };
         let folder = tempfile::Builder::new()
             .prefix("vramfit-steps-")
@@ -103,23 +98,19 @@ impl<'a> CommandProber<'a> {
             environment: self.environment(command, values, folder),
             progress: folder.path(),
             ranks: command.ranks(),
-            timeout: self.launch.timeout(self.gpu.kind()),
-            listener: self.launch.listener(),
+            timeout: self.options.timeout.unwrap_or(USERS_CODE),
+            listener: self.options.listener,
         };
         let (nvml, uuid) = (self.gpu.nvml(), self.gpu.uuid());
         let baseline = Sampler::baseline(nvml, uuid);
-        let trial = Trial::start(start, &self.launch.interrupt)?;
+        let trial = Trial::start(start, &self.options.interrupt)?;
         let Gpu::Virtual(gpu) = self.gpu else {
             let family = Whose::Family(trial.pid());
             let sampler = Sampler::start(nvml.clone(), uuid.to_owned(), family, baseline)?;
             let ended = trial.watch()?;
             // When it has ended there is nothing left to look at: what was read before counts.
             let sight = sampler.seen();
-            self.unnamed |= !sight.by_process;
-            if sight.by_process {
-                let grew = sight.others_peak.saturating_sub(sight.others_least);
-                self.others_grew = self.others_grew.max(grew);
-            }
+            self.blur.take_in(&sight);
             return Ok((ended, Seen { reports: Vec::new(), sight: Some(sight) }));
         };
         let ended = trial.watch()?;
@@ -137,7 +128,7 @@ impl<'a> CommandProber<'a> {
         folder: &TempDir,
     ) -> Vec<(OsString, OsString)> {
         let mut variables = self.gpu.environment();
-        variables.extend(python_environment(self.sources.folder(), self.launch.python()));
+        variables.extend(python_environment(self.sources.folder(), self.options.python));
         variables.extend(command.environment(values));
         let mut set = |name: &str, value: OsString| variables.push((name.into(), value));
         set("VRAMFIT_STEPS_FOLDER", folder.path().into());
@@ -337,16 +328,8 @@ impl Prober for CommandProber<'_> {
     fn probe(&mut self, workload: &Workload, point: Point) -> Result<Measurement, Error> {
         let begun = Instant::now();
         let outcome = self.measure(workload, point)?;
-        let hello = self.hello.clone().unwrap_or_default();
-        let evidence = Evidence {
-            kind: self.gpu.kind(),
-            gpu: self.gpu.product().to_owned(),
-            driver: self.gpu.driver().to_owned(),
-            torch: hello.torch,
-            cuda: hello.cuda,
-            cudnn: hello.cudnn,
-        };
-        let probe_seconds = Duration::as_secs_f64(&begun.elapsed());
+        let evidence = evidence(self.gpu, self.hello.as_ref());
+        let probe_seconds = begun.elapsed().as_secs_f64();
         let measurement = Measurement { point, outcome, evidence, probe_seconds };
         if let Some(record) = &mut self.record {
             record.append(&measurement)?;
@@ -361,10 +344,10 @@ impl GpuProber for CommandProber<'_> {
     }
 
     fn was_unnamed(&self) -> bool {
-        self.unnamed
+        self.blur.unnamed
     }
 
     fn others_grew(&self) -> Bytes {
-        self.others_grew
+        self.blur.others_grew
     }
 }

@@ -1,7 +1,6 @@
 //! What a program that failed wrote: whether it was for want of memory, and where in its own code.
 
-use super::lines::shorten;
-use crate::error::harmless_lines;
+use crate::error::{harmless_lines, shorten};
 
 /// How libraries say that the GPU has no memory left. Where cuDNN finds no engine, that is nearly
 /// always for want of a workspace.
@@ -107,8 +106,7 @@ fn is_users(file: &str) -> bool {
     let foreign = ["/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"];
     !file.starts_with('<')
         && !foreign.iter().any(|part| file.contains(part))
-        && !file.contains("/vramfit_steps/")
-        && !file.contains("/vramfit_shadow/")
+        && !file.contains("/python/vramfit_")
 }
 
 #[cfg(test)]

@@ -5,8 +5,6 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use crate::error::one_line;
-
 /// Longest line that is still read as one; a reply has a few hundred bytes.
 const LONGEST_LINE: u64 = 1 << 20;
 
@@ -56,14 +54,5 @@ pub(super) fn next_line(pipe: &mut impl BufRead) -> Option<String> {
     match pipe.take(LONGEST_LINE).read_until(b'\n', &mut line) {
         Ok(0) | Err(_) => None,
         Ok(_) => Some(String::from_utf8_lossy(&line).trim_end().to_owned()),
-    }
-}
-
-/// Foreign words on one line of at most so many characters.
-pub(super) fn shorten(line: &str, most: usize) -> String {
-    let line = one_line(line);
-    match line.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
     }
 }

@@ -3,6 +3,7 @@
 mod campaign;
 mod command_prober;
 mod complaint;
+mod evidence;
 mod interrupt;
 mod launch;
 mod lines;
@@ -17,6 +18,7 @@ mod trial;
 mod verify;
 mod worker;
 mod worker_prober;
+mod workers;
 
 use crate::error::Error;
 use crate::measurement::{Built, Measurement, Point};
@@ -33,6 +35,7 @@ pub use record::Record;
 pub use remedy::{Change, Remedies};
 pub use verify::{Verified, verify};
 pub use worker_prober::WorkerProber;
+pub use workers::Workers;
 
 /// Something that can try a point.
 pub trait Prober {

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Interrupt;
-use super::lines::{LastLines, next_line, shorten};
+use super::lines::{LastLines, next_line};
 use super::protocol::{Hello, PROTOCOL, Reply, Request, Unusable};
-use crate::error::{Error, ErrorKind, harmless_lines, one_line};
+use crate::error::{Error, ErrorKind, harmless_lines, one_line, shorten};
 use crate::measurement::Outcome;
 
 /// How often a wait looks whether the user wants to stop.
@@ -274,12 +274,6 @@ impl Drop for Worker {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Where the worker lies: beside this program, or where `VRAMFIT_WORKER` says.
-pub(super) fn program() -> PathBuf {
-    std::env::var_os("VRAMFIT_WORKER")
-        .map_or_else(|| crate::device::beside_executable("vramfit-worker"), PathBuf::from)
 }
 
 /// The reply with its texts, which end up on a terminal, as single harmless lines.

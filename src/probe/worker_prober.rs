@@ -1,19 +1,17 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
+use super::evidence::{Blur, evidence, steps};
 use super::protocol::{Hello, Reply, Request};
 use super::worker::Worker;
-use super::{GpuProber, Launch, Observation, Prober, Record};
+use super::workers::Workers;
+use super::{GpuProber, Observation, Prober, Record};
 use crate::device::{Gpu, Sampler, Sight, Whose};
 use crate::error::{Error, ErrorKind};
-use crate::measurement::{Built, Evidence, EvidenceKind, Measurement, Outcome, Point};
+use crate::measurement::{Built, Measurement, Outcome, Point};
 use crate::units::Bytes;
 use crate::workload::Workload;
 
-/// Optimizer steps of a probe: state is created in the first, and only the second sees it in full.
-pub(super) const STEPS: u32 = 2;
-/// More of them where their time counts as well: the first two warm up.
-pub(super) const TIMED_STEPS: u32 = 5;
 /// Signal that the kernel ends a process with when the host runs out of memory.
 const SIGKILL: i32 = 9;
 
@@ -27,7 +25,7 @@ struct Running {
 /// Tries points in a worker on one GPU; after a crash in a fresh one.
 pub struct WorkerProber<'a> {
     gpu: &'a Gpu,
-    launch: Launch,
+    workers: Workers,
     timeout: Duration,
     running: Option<Running>,
     record: Option<Record>,
@@ -36,18 +34,17 @@ pub struct WorkerProber<'a> {
     built: Option<Built>,
     /// How long the user's function took.
     building: Duration,
-    unnamed: bool,
-    others_grew: Bytes,
+    blur: Blur,
     observation: Option<Observation>,
 }
 
 impl<'a> WorkerProber<'a> {
     /// A prober on `gpu`; no worker is started before the first point.
-    pub fn new(gpu: &'a Gpu, launch: Launch) -> Self {
-        let timeout = launch.timeout(gpu.kind());
+    pub fn new(gpu: &'a Gpu, workers: Workers) -> Self {
+        let timeout = workers.timeout(gpu.kind());
         Self {
             gpu,
-            launch,
+            workers,
             timeout,
             running: None,
             record: None,
@@ -55,8 +52,7 @@ impl<'a> WorkerProber<'a> {
             hello: None,
             built: None,
             building: Duration::ZERO,
-            unnamed: false,
-            others_grew: Bytes::ZERO,
+            blur: Blur::default(),
             observation: None,
         }
     }
@@ -93,10 +89,10 @@ impl<'a> WorkerProber<'a> {
         let (nvml, uuid) = (self.gpu.nvml(), self.gpu.uuid());
         let baseline = Sampler::baseline(nvml, uuid);
         let environment: Vec<(OsString, OsString)> = self.gpu.environment();
-        let start = self.launch.start(self.gpu.kind());
-        let mut worker = Worker::start(start, &environment, &self.launch.interrupt)
-            .map_err(|error| self.launch.explain(error))?;
-        if self.launch.function().is_some() {
+        let start = self.workers.start(self.gpu.kind());
+        let mut worker = Worker::start(start, &environment, self.workers.interrupt())
+            .map_err(|error| self.workers.explain(error))?;
+        if self.workers.function().is_some() {
             self.build(&mut worker, workload)?;
         }
         self.hello = Some(worker.hello().clone());
@@ -111,9 +107,9 @@ impl<'a> WorkerProber<'a> {
         let what = format!("`{}`", workload.subject.name());
         let begun = Instant::now();
         let request = Request::Build { workload: Box::new(workload.clone()) };
-        let limit = self.launch.limit_of_users_code(self.gpu.kind());
+        let limit = self.workers.limit_of_users_code(self.gpu.kind());
         let reply = worker.ask(&request, limit, &format!("while {what} ran"));
-        match reply.map_err(|error| self.launch.explain(error))? {
+        match reply.map_err(|error| self.workers.explain(error))? {
             Reply::Built { built } => self.built = built,
             other => return Err(worker.no_answer(other)),
         }
@@ -126,10 +122,7 @@ impl<'a> WorkerProber<'a> {
         self.next_id += 1;
         // The function may be called again for the point.
         let timeout = self.timeout + 2 * self.building;
-        let steps = match self.gpu.kind() {
-            EvidenceKind::Real => TIMED_STEPS,
-            EvidenceKind::Virtual => STEPS,
-        };
+        let steps = steps(self.gpu);
         let request = Request::Measure { id, workload: Box::new(workload.clone()), point, steps };
         self.observation = None;
         let Running { worker, sampler, context, points } = self.running(workload)?;
@@ -158,11 +151,7 @@ impl<'a> WorkerProber<'a> {
 
     /// Adds what was seen from outside to what the worker says.
     fn complete(&mut self, mut outcome: Outcome, reserved: Bytes, sight: Sight) -> Outcome {
-        self.unnamed |= !sight.by_process;
-        if sight.by_process {
-            let grew = sight.others_peak.saturating_sub(sight.others_least);
-            self.others_grew = self.others_grew.max(grew);
-        }
+        self.blur.take_in(&sight);
         if sight.readings == 0 && matches!(outcome, Outcome::Ran(_)) {
             return Outcome::failed("NVML gave no reading of the GPU's memory");
         }
@@ -176,18 +165,6 @@ impl<'a> WorkerProber<'a> {
             });
         }
         outcome
-    }
-
-    fn evidence(&self) -> Evidence {
-        let hello = self.hello.clone().unwrap_or_default();
-        Evidence {
-            kind: self.gpu.kind(),
-            gpu: self.gpu.product().to_owned(),
-            driver: self.gpu.driver().to_owned(),
-            torch: hello.torch,
-            cuda: hello.cuda,
-            cudnn: hello.cudnn,
-        }
     }
 }
 
@@ -210,7 +187,8 @@ impl Prober for WorkerProber<'_> {
             }
         })?;
         let probe_seconds = begun.elapsed().as_secs_f64();
-        let measurement = Measurement { point, outcome, evidence: self.evidence(), probe_seconds };
+        let evidence = evidence(self.gpu, self.hello.as_ref());
+        let measurement = Measurement { point, outcome, evidence, probe_seconds };
         if let Some(record) = &mut self.record {
             record.append(&measurement)?;
         }
@@ -232,17 +210,17 @@ impl GpuProber for WorkerProber<'_> {
     }
 
     fn was_unnamed(&self) -> bool {
-        self.unnamed
+        self.blur.unnamed
     }
 
     fn others_grew(&self) -> Bytes {
-        self.others_grew
+        self.blur.others_grew
     }
 }
 
 impl Drop for WorkerProber<'_> {
     fn drop(&mut self) {
-        if !self.launch.interrupt.is_asked() {
+        if !self.workers.interrupt().is_asked() {
             self.close();
         }
     }

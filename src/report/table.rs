@@ -51,7 +51,7 @@ fn headline(plan: &Plan) -> String {
             "Train {what} on {} with {}, {}.",
             plan.device.name,
             steps(choice),
-            setting(choice)
+            choice.setting()
         ),
         (None, _) if !plan.fits_nothing() => {
             format!("Stopped before anything was known of {what} on {}.", plan.device.name)
@@ -93,11 +93,6 @@ fn steps(choice: &Choice) -> String {
             format!("micro-batches of {times}{micro_batch} and one of {rest}{gpus}")
         }
     }
-}
-
-fn setting(choice: &Choice) -> String {
-    let Choice { precision, checkpointing, .. } = *choice;
-    Setting { precision, checkpointing }.to_string()
 }
 
 fn budget(plan: &Plan) -> String {

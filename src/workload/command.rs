@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::placeholder::{Hole, Part, Variable, parts};
 use super::{Checkpointing, Precision};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, shorten};
 
 /// Characters of a command that are shown where it is only named.
 const SHOWN: usize = 60;
@@ -124,11 +124,7 @@ impl Command {
             let name = Path::new(program.as_str()).file_name();
             *program = name.map_or_else(String::new, |it| it.to_string_lossy().into_owned());
         }
-        let text = quoted(&words);
-        match text.char_indices().nth(SHOWN) {
-            Some((end, _)) => format!("{}…", &text[..end]),
-            None => text,
-        }
+        shorten(&quoted(&words), SHOWN)
     }
 
     fn holes(&self) -> Vec<Hole> {

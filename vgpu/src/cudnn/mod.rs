@@ -26,6 +26,8 @@ use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
 use crate::{activity, device, runtime};
 
+pub(crate) use real::source;
+
 /// Values of `cudnnStatus_t` (cuDNN 9).
 mod status {
     pub(super) const SUCCESS: i32 = 0;
@@ -81,8 +83,6 @@ fn own_status_text(status: i32) -> &'static CStr {
         _ => c"CUDNN_UNKNOWN_STATUS",
     }
 }
-
-pub(crate) use real::source;
 
 entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cudnnCreate(handle: Out<*mut c_void>) -> i32 {

@@ -8,7 +8,7 @@
 //!
 //! Single convolutions differ by all of their workspace, since the choice of the engine is not modelled.
 
-use super::graph::Work;
+use super::graph::{BACKWARD_FILTER, Work};
 use crate::device;
 
 /// One way to compute a graph.
@@ -29,7 +29,9 @@ const TENSOR_CORE: i64 = 1;
 const NOTE_TENSOR_CORE: i32 = 0;
 const NOTE_WINOGRAD: i32 = 5;
 
+/// Values of `cudnnDataType_t`.
 const FLOAT: i32 = 0;
+const DOUBLE: i32 = 1;
 const HALF: i32 = 2;
 const BFLOAT16: i32 = 9;
 
@@ -42,13 +44,12 @@ pub(super) fn engines(work: &Work) -> Vec<Engine> {
 }
 
 fn engines_on(capability: (i32, i32), work: &Work) -> Vec<Engine> {
-    let is_backward_filter = work.kind == super::graph::BACKWARD_FILTER;
     if !work.is_convolution() {
         return Vec::new();
     }
     let element = match work.data_type {
         HALF | BFLOAT16 => 2,
-        1 => 8,
+        DOUBLE => 8,
         _ => 4,
     };
     let bytes = |shape: &[i64]| element * shape.iter().map(|n| n.unsigned_abs()).product::<u64>();
@@ -69,7 +70,7 @@ fn engines_on(capability: (i32, i32), work: &Work) -> Vec<Engine> {
         engines.push(Engine { index: TENSOR_CORE, notes: &[NOTE_TENSOR_CORE], workspace: copies });
     }
     let keeps_size = work.x.get(2..) == work.y.get(2..);
-    let winograd = filter == [3, 3] && keeps_size && !is_grouped && !is_backward_filter;
+    let winograd = filter == [3, 3] && keeps_size && !is_grouped && work.kind != BACKWARD_FILTER;
     engines.push(if winograd {
         Engine { index: DIRECT, notes: &[NOTE_WINOGRAD], workspace: w * 25 / 9 }
     } else {
@@ -81,7 +82,7 @@ fn engines_on(capability: (i32, i32), work: &Work) -> Vec<Engine> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cudnn::graph::{BACKWARD_FILTER, FORWARD};
+    use crate::cudnn::graph::FORWARD;
 
     fn work(kind: i32, data_type: i32, x: [i64; 4], w: [i64; 4], y: [i64; 4]) -> Work {
         let (x, w, y) = (x.to_vec(), w.to_vec(), y.to_vec());

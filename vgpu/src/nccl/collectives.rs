@@ -3,10 +3,11 @@
 use std::ffi::{c_int, c_void};
 
 use super::communicator::{Communicator, communicator, cuda_failure};
-use super::element::{Element, Reduction, forget_scaled_sum, make_scaled_sum, number_at};
+use super::element::{Element, number_at};
 use super::group::submit;
 use super::membership::rank_number;
 use super::operation::{Exchange, Operation};
+use super::reduction::{Reduction, forget_scaled_sum, make_scaled_sum};
 use super::{Failure, finish, status, watchdog};
 use crate::entry::{Out, entry_points};
 use crate::{activity, copy, memory};

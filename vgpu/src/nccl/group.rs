@@ -3,12 +3,12 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
 use super::operation::Operation;
 use super::{Failure, finish, status};
-use crate::entry::{Out, entry_points};
+use crate::entry::entry_points;
 
 /// PyTorch's own limit for one collective (`kProcessGroupNCCLDefaultTimeout`): a rank that is busy
 /// with something else for longer is taken to be lost.
@@ -49,33 +49,16 @@ pub(super) fn run(mut operations: Vec<Operation>, patience: Duration) -> Result<
             operation.communicator.fail(&failure);
             return Err(failure);
         }
-        let Some(first) = operations.first() else { return Ok(()) };
+        if operations.is_empty() {
+            return Ok(());
+        }
         if operations.len() < before {
             (last_progress, polls) = (Instant::now(), 0);
             continue;
         }
         if last_look.elapsed() > LOOK_AFTER {
             last_look = Instant::now();
-            let lost = operations.iter().find_map(|it| Some((it, it.lost()?)));
-            let failure = match lost {
-                Some((operation, rank)) => Some((
-                    operation,
-                    Failure::new(status::REMOTE_ERROR, format!("rank {rank} left or died")),
-                )),
-                None if last_progress.elapsed() > patience => Some((
-                    first,
-                    Failure::new(
-                        status::REMOTE_ERROR,
-                        format!(
-                            "{:?} waited {} s for the other ranks",
-                            first.exchange,
-                            patience.as_secs_f32()
-                        ),
-                    ),
-                )),
-                None => None,
-            };
-            if let Some((operation, failure)) = failure {
+            if let Some((operation, failure)) = stuck(&operations, last_progress, patience) {
                 operation.communicator.fail(&failure);
                 return Err(failure);
             }
@@ -87,6 +70,25 @@ pub(super) fn run(mut operations: Vec<Operation>, patience: Duration) -> Result<
             std::thread::yield_now();
         }
     }
+}
+
+/// The operation that will not be done any more, and why.
+fn stuck(
+    operations: &[Operation],
+    last_progress: Instant,
+    patience: Duration,
+) -> Option<(&Operation, Failure)> {
+    let lost = operations.iter().find_map(|operation| Some((operation, operation.lost()?)));
+    let (operation, text) = match lost {
+        Some((operation, rank)) => (operation, format!("rank {rank} left or died")),
+        None if last_progress.elapsed() > patience => {
+            let first = operations.first()?;
+            let seconds = patience.as_secs_f32();
+            (first, format!("{:?} waited {seconds} s for the other ranks", first.exchange))
+        }
+        None => return None,
+    };
+    Some((operation, Failure::new(status::REMOTE_ERROR, text)))
 }
 
 /// Takes one step of each lane that can take one; finished operations are removed.
@@ -143,11 +145,6 @@ entry_points! {
         crate::activity::not_implemented("ncclGroupSimulateEnd");
         status::INVALID_USAGE
     }
-
-    /// A failure that came after the call returned: there is none, calls wait for the result.
-    fn ncclCommGetAsyncError(handle: *mut c_void, answer: Out<c_int>) -> i32 {
-        finish(super::communicator::communicator(handle).map(|it| answer.set(it.failure())))
-    }
 }
 
 #[cfg(test)]
@@ -156,8 +153,9 @@ mod tests {
 
     use super::*;
     use crate::nccl::communicator::Communicator;
-    use crate::nccl::element::{Element, Reduction};
+    use crate::nccl::element::Element;
     use crate::nccl::operation::Exchange;
+    use crate::nccl::reduction::Reduction;
     use crate::nccl::room::Room;
 
     /// Rank `rank` of two in the room `name`.

@@ -112,6 +112,7 @@ fn shrink(
     let rank = (0..parent.rank).filter(is_member).count();
     initialize(handle, parent.child(NO_COLOR), members as c_int, rank as c_int)
 }
+
 entry_points! {
     on_panic = status::INTERNAL_ERROR;
 
@@ -185,6 +186,11 @@ entry_points! {
     /// Nothing is ever under way.
     fn ncclCommFinalize(handle: *mut c_void) -> i32 {
         finish(communicator(handle).map(|_| ()))
+    }
+
+    /// What broke the communicator. Calls wait for the result, so that nothing fails after they return.
+    fn ncclCommGetAsyncError(handle: *mut c_void, answer: Out<c_int>) -> i32 {
+        finish(communicator(handle).map(|it| answer.set(it.failure())))
     }
 
     fn ncclCommCount(handle: *mut c_void, count: Out<c_int>) -> i32 {

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! collectives ─► group ─► operation ─► room    what is exchanged; what goes together; how one advances;
-//!      │                      └──────► element where ranks meet; the arithmetic of reductions
+//!      │                      └──► reduction ─► element    where ranks meet; the arithmetic
 //! membership ─► communicator ─► buffers         who takes part; what NCCL itself would hold on the device
 //! watchdog                                      the thread that PyTorch lets look after all this
 //! ```
@@ -19,6 +19,7 @@ mod element;
 mod group;
 mod membership;
 mod operation;
+mod reduction;
 mod room;
 pub(crate) mod watchdog;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::communicator::Communicator;
-use super::element::{Element, Reduction};
+use super::element::Element;
+use super::reduction::Reduction;
 use super::room::Message;
 use super::{Failure, status};
 use crate::{activity, copy};

@@ -157,7 +157,7 @@ impl Room {
         }
     }
 
-    /// Takes the seat of `rank` for this process; false if another live process has it.
+    /// Takes the seat of `rank` for this process; false if it is taken.
     pub(super) fn join(&self, rank: usize, device: usize) -> bool {
         let seat = self.seat(rank);
         if seat.pid.load(Ordering::Acquire) != 0 {

@@ -69,6 +69,9 @@ pub enum ErrorKind {
         /// The command, shortened.
         command: String,
     },
+    /// `--` without anything after it, as from a shell's variable that is empty.
+    #[error("no command follows `--`")]
+    NoCommand,
     /// A word of a command that JSON cannot hold.
     #[error("`{word}` in the command is not UTF-8")]
     NotUtf8 {
@@ -433,6 +436,7 @@ impl Error {
             | ErrorKind::BadProfile { .. }
             | ErrorKind::BadPlaceholder { .. }
             | ErrorKind::NothingToVary { .. }
+            | ErrorKind::NoCommand
             | ErrorKind::SeveralRealGpus { .. }
             | ErrorKind::NotUtf8 { .. }
             | ErrorKind::SequenceUnsaid { .. }
@@ -474,14 +478,13 @@ impl Error {
             | ErrorKind::Nvml { .. }
             | ErrorKind::VirtualGpuMissing { .. }
             | ErrorKind::NotTheVirtualGpu { .. }
-            | ErrorKind::VirtualGpuFolder { .. }
-            | ErrorKind::ProgramStart { .. } => ExitStatus::Failed,
-            ErrorKind::Unreadable { ref source, .. } | ErrorKind::Unwritable { ref source, .. } => {
-                match is_users(source) {
-                    true => ExitStatus::BadInput,
-                    false => ExitStatus::Failed,
-                }
-            }
+            | ErrorKind::VirtualGpuFolder { .. } => ExitStatus::Failed,
+            ErrorKind::Unreadable { ref source, .. }
+            | ErrorKind::Unwritable { ref source, .. }
+            | ErrorKind::ProgramStart { ref source, .. } => match is_users(source) {
+                true => ExitStatus::BadInput,
+                false => ExitStatus::Failed,
+            },
             // A reader such as `head` has what it wanted.
             ErrorKind::ClosedOutput => ExitStatus::Done,
         }
@@ -547,6 +550,10 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
              for a command that reads VRAMFIT_MICRO_BATCH, `--vary micro_batch`"
                 .to_owned()
         }
+        ErrorKind::NoCommand => {
+            "as in `-- python train.py --batch-size {micro_batch}`; leave `--` out for a model"
+                .to_owned()
+        }
         ErrorKind::SeveralRealGpus { .. } => {
             "name its virtual twin by `--gpu NAME`; `vramfit gpus` lists them".to_owned()
         }
@@ -577,6 +584,15 @@ fn hints(kind: &ErrorKind) -> Vec<String> {
         }
         ErrorKind::PlanOfCommand { .. } => {
             "the command to run is in its field `command`".to_owned()
+        }
+        ErrorKind::ProgramStart { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            "it is looked for in PATH; one of this folder is called `./NAME`".to_owned()
+        }
+        ErrorKind::ProgramStart { source, .. }
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            "it must be an executable file; a script may be run by name, as in `python train.py`"
+                .to_owned()
         }
         ErrorKind::NoWorkingDirectory => "go to a folder that does, e.g. `cd ~`".to_owned(),
         ErrorKind::NoRealGpu => {

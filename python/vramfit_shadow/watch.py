@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -27,7 +28,21 @@ def begin() -> None:
     """Watches from now on, and hands the notes over when the interpreter ends."""
     # What makes PyTorch load CUDA must not happen now, only once the program does so.
     torch.cuda._lazy_call(_watch_allocator)
-    atexit.register(_end, os.getpid())
+    atexit.register(_end)
+    _wrap_leaving()
+
+
+def _wrap_leaving() -> None:
+    """Forked children of `multiprocessing` end so, without the interpreter's end."""
+    leave = os._exit
+
+    def told(status: int) -> NoReturn:
+        with contextlib.suppress(Exception):
+            _end()
+            library.require().report()
+        leave(status)
+
+    os._exit = told
 
 
 def _watch_allocator() -> None:
@@ -85,9 +100,9 @@ def _note_end() -> None:
         }
 
 
-def _end(pid: int) -> None:
-    # A forked child has its parent's notes, and no report of its own.
-    if os.getpid() != pid:
+def _end() -> None:
+    # A child that was forked from a process with CUDA has its parent's notes, and no report of its own.
+    if torch.cuda._is_in_bad_fork():
         return
     _note_end()
     hand_over()

@@ -112,7 +112,8 @@ def step(model, optimizer):
 
 /// The answer for a script that goes on from [`STEP`]; none without a Python that has PyTorch.
 fn of_script(script: &str, arguments: &[&str]) -> Option<Run> {
-    let words = [&[python()?.as_str(), "train.py", "{micro_batch}"], arguments].concat();
+    let python = python()?;
+    let words = [&[python.as_str(), "train.py", "{micro_batch}"], arguments].concat();
     let command = [&["check", "--json", "--micro-batch", "4", "--"], &words[..]].concat();
     Some(vramfit(&command).file("train.py", &format!("{STEP}{script}")).run())
 }
@@ -379,6 +380,20 @@ fn a_plan_for_a_command_is_checked_by_running_it_again() {
     let text = fs::read_to_string(planned.folder.path().join("plan.json")).unwrap();
     let run = vramfit(&["check", "--plan", "plan.json"]).file("plan.json", &text).run();
     assert!(run.stdout.starts_with("fits: `"), "{run:?}");
+    let refused = |edit: &dyn Fn(&mut Value), error: &str| {
+        let mut edited: Value = serde_json::from_str(&text).unwrap();
+        edit(&mut edited["workload"]["subject"]["command"]);
+        let test = vramfit(&["check", "--plan", "plan.json"]);
+        let run = test.file("plan.json", &edited.to_string()).run();
+        assert_eq!(run.status, Some(2), "{run:?}");
+        assert!(run.stderr.contains(error), "{run:?}");
+    };
+    refused(
+        &|it| it["words"] = Value::Array(Vec::new()),
+        "does not say where the micro-batch goes",
+    );
+    refused(&|it| it["words"][2] = "{acumulation}".into(), "`{acumulation}` is no placeholder");
+    refused(&|it| it["folder"] = "/nowhere".into(), "cannot read `/nowhere`");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
+from typing import NoReturn
 
 import torch
 
@@ -22,7 +24,21 @@ def begin() -> None:
     """Watches from now on, and hands the notes over when the interpreter ends."""
     # What makes PyTorch load CUDA must not happen now, only once the program does so.
     torch.cuda._lazy_call(_watch_allocator)
-    atexit.register(_end, os.getpid())
+    atexit.register(_end)
+    _wrap_leaving()
+
+
+def _wrap_leaving() -> None:
+    """Forked children of `multiprocessing` end so, without the interpreter's end."""
+    leave = os._exit
+
+    def told(status: int) -> NoReturn:
+        with contextlib.suppress(Exception):
+            _end()
+            library.require().report()
+        leave(status)
+
+    os._exit = told
 
 
 def _watch_allocator() -> None:
@@ -61,12 +77,26 @@ def _note_end() -> None:
         }
 
 
-def _end(pid: int) -> None:
-    # A forked child has its parent's notes, and no report of its own.
-    if os.getpid() != pid:
+def _end() -> None:
+    # A child that was forked from a process with CUDA has its parent's notes, and no report of its own.
+    if torch.cuda._is_in_bad_fork():
         return
     _note_end()
+    if notes.ended_by is not None and torch.cuda.is_initialized():
+        with contextlib.suppress(Exception):
+            _let_autograd_finish()
     hand_over()
+
+
+def _let_autograd_finish() -> None:
+    """Waits until autograd's threads have let go of the exception that one of them raised. Their
+    copy is an object of Python's where a kernel of ours was its way, and a thread that drops one
+    while the interpreter is being finalized takes the process down."""
+    used = (it for it in range(torch.cuda.device_count()) if torch.cuda.memory_reserved(it))
+    for device in used:
+        # A backward pass over nothing: it takes no memory, and is behind all that a thread still does.
+        nothing = torch.empty(0, device=f"cuda:{device}", requires_grad=True)
+        torch.autograd.backward(nothing.view_as(nothing), torch.empty(0, device=nothing.device))
 
 
 def hand_over() -> None:

@@ -37,6 +37,11 @@ def state(optimizers: Iterable[torch.optim.Optimizer]) -> int:
     return held(tensor for optimizer in optimizers for tensor in _tensors(optimizer.state))
 
 
+def trains_on_gpu(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether one of its parameters is on a GPU."""
+    return any(parameter.is_cuda for parameter in _parameters([optimizer]))
+
+
 def held(tensors: Iterable[Any]) -> int:
     """Bytes of the CUDA storages behind tensors; what is none is passed over."""
     storages: dict[int, int] = {}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -37,7 +39,8 @@ class Progress:
 
     def write(self, folder: Path) -> None:
         """Writes it so that a reader never sees half of it."""
-        unfinished = folder / f"{self.pid}.part"
+        # Several threads may train.
+        unfinished = folder / f"{self.pid}-{threading.get_ident()}.part"
         unfinished.write_text(json.dumps(asdict(self)))
         unfinished.rename(folder / f"{self.pid}.json")
 
@@ -55,8 +58,10 @@ def of_this_process() -> Progress:
 def wait_to_be_ended(folder: Path, by: int) -> None:
     """Waits until process `by` ends this one, and ends by itself if that has given up or is no
     more."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        # It may be closed, or nobody may read it any more.
+        with contextlib.suppress(Exception):
+            stream.flush()
     while folder.exists():
         time.sleep(0.5)
         try:

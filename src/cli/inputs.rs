@@ -1,7 +1,7 @@
 //! From flags to what they mean: the questions that need a profile to answer.
 
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 
 use super::args::WorkloadArgs;
@@ -86,11 +86,12 @@ fn function(named: &FunctionName) -> Result<Function, Error> {
 
 /// Whether what a plan was made for can still be trained.
 pub(super) fn still_there(workload: &Workload) -> Result<(), Error> {
-    let Some(function) = workload.subject.function() else { return Ok(()) };
-    match File::open(&function.file) {
-        Ok(_) => Ok(()),
-        Err(source) => Err(ErrorKind::Unreadable { path: function.file.clone(), source }.into()),
-    }
+    let (path, found) = match &workload.subject {
+        Subject::BuiltIn(_) => return Ok(()),
+        Subject::Function(function) => (&function.file, File::open(&function.file).map(drop)),
+        Subject::Command(command) => (&command.folder, fs::read_dir(&command.folder).map(drop)),
+    };
+    found.map_err(|source| ErrorKind::Unreadable { path: path.clone(), source }.into())
 }
 
 fn built_in(args: &WorkloadArgs, catalog: &Catalog) -> Result<(ModelProfile, Option<u32>), Error> {

@@ -36,7 +36,12 @@ use crate::profile::Catalog;
 /// Runs the command that `args` ask for, program name first, and says how the program ends.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let output = Output;
-    let end = match Cli::try_parse_from(args) {
+    let args: Vec<_> = args.into_iter().collect();
+    let end = match Cli::try_parse_from(&args) {
+        // clap takes it for no command at all, and a built-in model is not what was meant.
+        Ok(cli) if cli.command.trains_a_model() && args.last().is_some_and(|it| it == "--") => {
+            Err(ErrorKind::NoCommand.into())
+        }
         Ok(cli) => dispatch(&cli.command, &output),
         Err(error) => {
             values::explain(error).and_then(|error| output.clap(&error)).map(ExitCode::from)

@@ -1,7 +1,9 @@
 //! Which process descends from which, as `/proc` tells (proc(5), field 4 of `/proc/PID/stat`).
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 
 /// Longest line of ancestors that is followed.
 const GENERATIONS: usize = 64;
@@ -17,11 +19,8 @@ pub fn descends_from(pid: u32, ancestor: u32) -> bool {
 /// children may be in other process groups and sessions.
 pub fn descendants(pid: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        if let Some((pid, parent)) = pid.and_then(|pid| Some((pid, parent(pid)?))) {
-            children.entry(parent).or_default().push(pid);
-        }
+    for (pid, parent) in processes().filter_map(|pid| Some((pid, parent(pid)?))) {
+        children.entry(parent).or_default().push(pid);
     }
     let mut found = vec![pid];
     let mut next = 0;
@@ -32,6 +31,22 @@ pub fn descendants(pid: u32) -> Vec<u32> {
     }
     found.remove(0);
     found
+}
+
+/// All that still run and were started with this variable in their environment, also those whose
+/// parents have ended (proc(5), `/proc/PID/environ`).
+pub fn started_with(name: &str, value: &OsStr) -> Vec<u32> {
+    let wanted = [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let has = |pid: &u32| {
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|it| it.split(|byte| *byte == 0).any(|variable| variable == wanted))
+    };
+    processes().filter(has).collect()
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 fn parent(pid: u32) -> Option<u32> {

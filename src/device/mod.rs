@@ -21,7 +21,7 @@ use crate::measurement::EvidenceKind;
 use crate::profile::gpu::ComputeCapability;
 
 pub use budget::Budget;
-pub use descent::{descendants, descends_from};
+pub use descent::{descendants, descends_from, started_with};
 pub use python::{PythonSetup, lay_out_python, python_environment, python_packages};
 pub use real_gpu::{BoardMemory, RealGpu, RealGpus};
 pub use run_reports::{RunReports, read_run_reports};

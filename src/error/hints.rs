@@ -1,3 +1,5 @@
+use std::io;
+
 use super::ErrorKind;
 
 /// The hints that follow from a kind alone.
@@ -6,6 +8,10 @@ pub(super) fn hints(kind: &ErrorKind) -> Vec<String> {
         ErrorKind::NothingToVary { .. } => {
             "write `{micro_batch}` where its number stands, as in `--batch-size {micro_batch}`; \
              for a command that reads VRAMFIT_MICRO_BATCH, `--vary micro_batch`"
+                .to_owned()
+        }
+        ErrorKind::NoCommand => {
+            "as in `-- python train.py --batch-size {micro_batch}`; leave `--` out for a model"
                 .to_owned()
         }
         ErrorKind::SeveralRealGpus { .. } => {
@@ -38,6 +44,15 @@ pub(super) fn hints(kind: &ErrorKind) -> Vec<String> {
         }
         ErrorKind::PlanOfCommand { .. } => {
             "the command to run is in its field `command`".to_owned()
+        }
+        ErrorKind::ProgramStart { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            "it is looked for in PATH; one of this folder is called `./NAME`".to_owned()
+        }
+        ErrorKind::ProgramStart { source, .. }
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            "it must be an executable file; a script may be run by name, as in `python train.py`"
+                .to_owned()
         }
         ErrorKind::NoWorkingDirectory => "go to a folder that does, e.g. `cd ~`".to_owned(),
         ErrorKind::NoRealGpu => {

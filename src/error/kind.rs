@@ -38,6 +38,9 @@ pub enum ErrorKind {
         /// The command, shortened.
         command: String,
     },
+    /// `--` without anything after it, as from a shell's variable that is empty.
+    #[error("no command follows `--`")]
+    NoCommand,
     /// A word of a command that JSON cannot hold.
     #[error("`{word}` in the command is not UTF-8")]
     NotUtf8 {

@@ -32,6 +32,7 @@ impl ErrorKind {
             | Self::BadProfile { .. }
             | Self::BadPlaceholder { .. }
             | Self::NothingToVary { .. }
+            | Self::NoCommand
             | Self::SeveralRealGpus { .. }
             | Self::NotUtf8 { .. }
             | Self::SequenceUnsaid { .. }
@@ -73,14 +74,13 @@ impl ErrorKind {
             | Self::Nvml { .. }
             | Self::VirtualGpuMissing { .. }
             | Self::NotTheVirtualGpu { .. }
-            | Self::VirtualGpuFolder { .. }
-            | Self::ProgramStart { .. } => ExitStatus::Failed,
-            Self::Unreadable { ref source, .. } | Self::Unwritable { ref source, .. } => {
-                match is_users(source) {
-                    true => ExitStatus::BadInput,
-                    false => ExitStatus::Failed,
-                }
-            }
+            | Self::VirtualGpuFolder { .. } => ExitStatus::Failed,
+            Self::Unreadable { ref source, .. }
+            | Self::Unwritable { ref source, .. }
+            | Self::ProgramStart { ref source, .. } => match is_users(source) {
+                true => ExitStatus::BadInput,
+                false => ExitStatus::Failed,
+            },
             // A reader such as `head` has what it wanted.
             Self::ClosedOutput => ExitStatus::Done,
         }

@@ -1,7 +1,7 @@
 //! What a plan must be, beyond being well formed: whoever reads one divides by its numbers.
 
 use super::{ALLOCATOR_VARIABLES, Choice, Note, Plan};
-use crate::workload::{Checkpointing, Goal};
+use crate::workload::{Checkpointing, Command, Goal};
 
 /// The first contradiction in the plan, in words, if there is one.
 pub(super) fn contradiction(plan: &Plan) -> Option<String> {
@@ -13,6 +13,11 @@ pub(super) fn contradiction(plan: &Plan) -> Option<String> {
         && let Some(reason) = model.contradiction()
     {
         return Some(format!("its model: {reason}"));
+    }
+    if let Some(Command { words, folder, vary }) = plan.workload.subject.command()
+        && let Err(error) = Command::new(words.clone(), folder.clone(), vary.clone())
+    {
+        return Some(error.to_string());
     }
     if let Err(error) = plan.workload.check_sequence() {
         return Some(error.to_string());

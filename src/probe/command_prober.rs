@@ -11,7 +11,7 @@ use vramfit_vgpu_schema::Report;
 use super::complaint::{self, OutOfMemory};
 use super::evidence::{Blur, STEPS, evidence, steps};
 use super::launch::{Options, USERS_CODE};
-use super::progress::Progress;
+use super::progress::{self, Progress};
 use super::protocol::Hello;
 use super::python::Sources;
 use super::trial::{End, Ended, Start, Trial};
@@ -131,7 +131,7 @@ impl<'a> CommandProber<'a> {
         variables.extend(python_environment(self.sources.folder(), self.options.python));
         variables.extend(command.environment(values));
         let mut set = |name: &str, value: OsString| variables.push((name.into(), value));
-        set("VRAMFIT_STEPS_FOLDER", folder.path().into());
+        set(progress::FOLDER, folder.path().into());
         set("VRAMFIT_STEPS_TOLD_BY", std::process::id().to_string().into());
         if !command.varies(Variable::Steps) {
             let steps = values.steps.unwrap_or(STEPS);
@@ -187,8 +187,11 @@ impl Run<'_> {
         let failed = matches!(self.ended.end, End::Exited(status) if !status.success());
         let written = failed
             .then(|| {
-                complaint::out_of_memory(&self.ended.stderr)
-                    .or_else(|| complaint::out_of_memory(&self.ended.stdout))
+                let Ended { stderr, stdout, .. } = self.ended;
+                // What it printed is not why it ended with an exception.
+                let printed = || complaint::out_of_memory(stdout);
+                complaint::out_of_memory(stderr)
+                    .or_else(|| complaint::uncaught(stderr).is_none().then(printed).flatten())
             })
             .flatten();
         let place = of_python()

@@ -39,8 +39,11 @@ pub(super) enum OutOfMemory {
     Host(String),
 }
 
-/// The last line that tells of memory there was none of.
+/// The last line that tells of memory there was none of. Where Python ended with an exception, what was
+/// said before it is not why.
 pub(super) fn out_of_memory(lines: &[String]) -> Option<OutOfMemory> {
+    let exception = lines.iter().position(|line| without_rank(line).trim_end() == HEADER);
+    let lines = &lines[exception.unwrap_or(0)..];
     let says = |line: &str, words: &[&str]| words.iter().any(|words| line.contains(words));
     lines.iter().rev().find_map(|line| {
         let words = || shorten(without_rank(line), LONGEST);
@@ -134,6 +137,16 @@ mod tests {
                     allocate memory: you tried to allocate 68719476736 bytes.";
         assert!(matches!(out_of_memory(&lines(host)), Some(OutOfMemory::Host(_))));
         assert_eq!(out_of_memory(&lines("KeyError: 'memory'")), None);
+    }
+
+    #[test]
+    fn advice_before_an_exception_is_not_its_reason() {
+        let advice = "tip: against CUDA out of memory lower the batch";
+        let error = format!("{HEADER}\n  File \"a.py\", line 1\nKeyError: 'x'");
+        assert_eq!(out_of_memory(&lines(&format!("{advice}\n{error}"))), None);
+        let both = format!("{error}\nduring which\n{HEADER}\nRuntimeError: CUDA out of memory");
+        assert!(out_of_memory(&lines(&both)).is_some());
+        assert!(out_of_memory(&lines(advice)).is_some());
     }
 
     #[test]

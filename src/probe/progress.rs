@@ -7,6 +7,9 @@ use serde::Deserialize;
 
 use crate::units::Bytes;
 
+/// Names the folder where processes tell how far they are, and marks whatever a run started.
+pub(super) const FOLDER: &str = "VRAMFIT_STEPS_FOLDER";
+
 /// How far a process is, in bytes and seconds. The names are those of `vramfit_steps.progress`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub(super) struct Progress {

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use super::Interrupt;
 use super::lines::LastLines;
 use super::progress::{self, Progress};
-use crate::device::descendants;
+use crate::device::{descendants, started_with};
 use crate::error::{Error, ErrorKind};
 
 /// How often it is looked how far the command is.
@@ -169,14 +169,25 @@ impl Trial {
             // Also when it has ended, for what it may have started. Process ids are given out in
             // ascending order, so this one has not gone to somebody else in so short a time.
             let _ = kill_process_group(group, Signal::KILL);
-            let pids = launched.iter().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?));
-            for pid in pids {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+            kill_all(&launched);
             self.interrupt.remove_child(group);
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.sweep();
+    }
+
+    /// Ends what left the group and has no parent any more: daemons.
+    fn sweep(&self) {
+        let deadline = Instant::now() + GRACE;
+        loop {
+            let left = started_with(progress::FOLDER, self.progress.as_os_str());
+            if left.is_empty() || Instant::now() >= deadline {
+                return;
+            }
+            kill_all(&left);
+            thread::sleep(TICK / 4);
+        }
     }
 
     fn await_output(&self) {
@@ -184,6 +195,13 @@ impl Trial {
         while !self.threads.iter().all(JoinHandle::is_finished) && Instant::now() < deadline {
             thread::sleep(TICK / 4);
         }
+    }
+}
+
+fn kill_all(pids: &[u32]) {
+    for pid in pids.iter().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?)) {
+        // It may have ended by itself just now.
+        let _ = kill_process(pid, Signal::KILL);
     }
 }
 

@@ -292,6 +292,9 @@ mod tests {
         assert!(refused("t {micro_batch} {microbatch}").contains("`{microbatch}`"));
         assert!(refused("t {micro_batch:4}").contains("`{micro_batch:4}`"));
         assert!(refused("t {micro_batch} {precision:bf8=x}").contains("bf8"));
+        assert!(refused("t {micro_batch} {bf16:|}").contains("the same either way"));
+        assert!(refused("t {micro_batch} {precision:fp32=,bf16=}").contains("the same for fp32"));
+        assert!(refused("t {micro_batch} {precision:fp32=a,fp32=b}").contains("fp32 twice"));
     }
 
     #[test]
@@ -299,6 +302,14 @@ mod tests {
         let command = command("t {micro_batch} {\"a\":1} {rank} ${HOME} {");
         let filled = command.filled(&values(PLAIN.0, PLAIN.1));
         assert_eq!(filled.join(" "), "t 8 {\"a\":1} {rank} ${HOME} {");
+    }
+
+    #[test]
+    fn doubled_braces_are_the_text_of_a_placeholder() {
+        let command = command("t {micro_batch} {epoch}-{{step}}.pt {{steps}} {{rank}} {{ steps }}");
+        let filled = command.filled(&values(PLAIN.0, PLAIN.1));
+        assert_eq!(filled.join(" "), "t 8 {epoch}-{step}.pt {steps} {{rank}} {{ steps }}");
+        assert!(!command.varies(Variable::Steps));
     }
 
     #[test]

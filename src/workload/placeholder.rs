@@ -5,6 +5,7 @@
 //! | `{micro_batch}` | its value; of truth values `True` or `False` |
 //! | `{bf16:YES}`, `{bf16:YES\|NO}` | one of the texts, for truth values |
 //! | `{precision:fp32=A,bf16=B}` | the text of the precision; only those named are tried |
+//! | `{{steps}}` | the text `{steps}` |
 
 use std::str::FromStr as _;
 
@@ -153,6 +154,11 @@ pub(super) fn parts(word: &str) -> Result<Vec<Part>, Error> {
         let inside = rest.find('}').map(|close| &rest[1..close]);
         // `${NAME}` is the shell's.
         let is_shells = text.ends_with('$');
+        if !is_shells && let Some(name) = doubled(rest) {
+            text.push_str(&format!("{{{name}}}"));
+            rest = &rest[name.len() + 4..];
+            continue;
+        }
         match inside.filter(|_| !is_shells).map(hole).transpose()?.flatten() {
             Some(hole) => {
                 parts.extend((!text.is_empty()).then(|| Part::Text(std::mem::take(&mut text))));
@@ -170,6 +176,38 @@ pub(super) fn parts(word: &str) -> Result<Vec<Part>, Error> {
     Ok(parts)
 }
 
+/// What is wrong with the texts of precisions: who reads them must tell one from another.
+fn ambiguous(named: &[(Precision, String)]) -> Option<String> {
+    named.iter().enumerate().find_map(|(index, (precision, text))| {
+        named[..index].iter().find_map(|(other, same)| match () {
+            () if other == precision => Some(format!("names {} twice", precision.name())),
+            () if same == text => {
+                Some(format!("says the same for {} and {}", other.name(), precision.name()))
+            }
+            () => None,
+        })
+    })
+}
+
+/// The name in `{{name}}`, which is the text `{name}`: of our names, and those that are like them. Others
+/// stay as they are.
+fn doubled(text: &str) -> Option<&str> {
+    let (name, _) = text.strip_prefix("{{")?.split_once("}}")?;
+    is_name(name).then_some(name).filter(|name| like(name).is_some())
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+}
+
+/// The variable that a name is, or is a slip of.
+fn like(name: &str) -> Option<Variable> {
+    Variable::named(name).or_else(|| {
+        let alike = |known: &Variable| strsim::jaro_winkler(known.name(), name) >= ALIKE;
+        Variable::ALL.into_iter().find(alike)
+    })
+}
+
 fn hole(inside: &str) -> Result<Option<Hole>, Error> {
     let refused = |reason: String, hint: String| {
         let placeholder = format!("{{{inside}}}");
@@ -179,15 +217,17 @@ fn hole(inside: &str) -> Result<Option<Hole>, Error> {
         Some((name, texts)) => (name, Some(texts)),
         None => (inside, None),
     };
-    if name.is_empty() || !name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_') {
+    if !is_name(name) {
         return Ok(None);
     }
     let Some(variable) = Variable::named(name) else {
-        let like = |known: &Variable| strsim::jaro_winkler(known.name(), name) >= ALIKE;
-        return match Variable::ALL.iter().find(|known| like(known)) {
+        return match like(name) {
             Some(known) => refused(
                 "is no placeholder".to_owned(),
-                format!("did you mean `{{{}}}`?", known.name()),
+                format!(
+                    "did you mean `{{{}}}`? `{{{{{name}}}}}` is the text `{{{name}}}`",
+                    known.name()
+                ),
             ),
             None => Ok(None),
         };
@@ -196,6 +236,12 @@ fn hole(inside: &str) -> Result<Option<Hole>, Error> {
         None => Texts::Value,
         Some(texts) if variable.is_truth_value() => {
             let (yes, no) = texts.split_once('|').unwrap_or((texts, ""));
+            if yes == no {
+                return refused(
+                    "says the same either way".to_owned(),
+                    format!("write it as `{{{name}:--{name}}}`"),
+                );
+            }
             Texts::YesNo(yes.to_owned(), no.to_owned())
         }
         Some(texts) if variable == Variable::Precision => {
@@ -204,7 +250,12 @@ fn hole(inside: &str) -> Result<Option<Hole>, Error> {
                 Precision::from_str(precision).map(|it| (it, text.to_owned()))
             });
             match named.collect::<Result<Vec<_>, String>>() {
-                Ok(named) => Texts::Named(named),
+                Ok(named) => match ambiguous(&named) {
+                    None => Texts::Named(named),
+                    Some(reason) => {
+                        return refused(reason, "give each precision a text of its own".to_owned());
+                    }
+                },
                 Err(pair) => {
                     return refused(
                         format!("has `{pair}` where a precision and its text should be"),

@@ -95,6 +95,34 @@ fn shell(script: &str) -> Test {
     check("4", &["sh", "-c", script, "sh", "{micro_batch}"])
 }
 
+/// What an optimizer step is in the scripts below.
+const STEP: &str = "
+import os, shutil, sys, threading
+import torch
+from torch import nn
+
+def model(width=512):
+    return nn.Linear(width, width, bias=False).cuda()
+
+def step(model, optimizer):
+    optimizer.zero_grad()
+    model(torch.randn(4, model.in_features, device='cuda')).square().mean().backward()
+    optimizer.step()
+";
+
+/// The answer for a script that goes on from [`STEP`]; none without a Python that has PyTorch.
+fn of_script(script: &str, arguments: &[&str]) -> Option<Run> {
+    let python = python()?;
+    let words = [&[python.as_str(), "train.py", "{micro_batch}"], arguments].concat();
+    let command = [&["check", "--json", "--micro-batch", "4", "--"], &words[..]].concat();
+    Some(vramfit(&command).file("train.py", &format!("{STEP}{script}")).run())
+}
+
+fn optimizer_state(run: &Run) -> u64 {
+    assert_eq!(run.status, Some(0), "{run:?}");
+    json(run)["measurement"]["outcome"]["ran"]["memory"]["optimizer_state"].as_u64().unwrap()
+}
+
 fn notes(plan: &Value) -> Vec<&str> {
     plan["notes"].as_array().unwrap().iter().map(|note| note["note"].as_str().unwrap()).collect()
 }
@@ -262,8 +290,11 @@ fn a_command_that_fails_otherwise_is_quoted() {
         .stderr("error: nothing could be measured: the command did not use the GPU\n")
         .status(3);
     check("4", &["no-such-program", "{micro_batch}"])
-        .stderr("error: cannot start `no-such-program`: No such file or directory (os error 2)\n")
-        .status(3);
+        .stderr(
+            "error: cannot start `no-such-program`: No such file or directory (os error 2)\n\
+             hint: it is looked for in PATH; one of this folder is called `./NAME`\n",
+        )
+        .status(2);
 }
 
 #[test]
@@ -350,6 +381,20 @@ fn a_plan_for_a_command_is_checked_by_running_it_again() {
     let text = fs::read_to_string(planned.folder.path().join("plan.json")).unwrap();
     let run = vramfit(&["check", "--plan", "plan.json"]).file("plan.json", &text).run();
     assert!(run.stdout.starts_with("fits: `"), "{run:?}");
+    let refused = |edit: &dyn Fn(&mut Value), error: &str| {
+        let mut edited: Value = serde_json::from_str(&text).unwrap();
+        edit(&mut edited["workload"]["subject"]["command"]);
+        let test = vramfit(&["check", "--plan", "plan.json"]);
+        let run = test.file("plan.json", &edited.to_string()).run();
+        assert_eq!(run.status, Some(2), "{run:?}");
+        assert!(run.stderr.contains(error), "{run:?}");
+    };
+    refused(
+        &|it| it["words"] = Value::Array(Vec::new()),
+        "does not say where the micro-batch goes",
+    );
+    refused(&|it| it["words"][2] = "{acumulation}".into(), "`{acumulation}` is no placeholder");
+    refused(&|it| it["folder"] = "/nowhere".into(), "cannot read `/nowhere`");
 }
 
 #[test]
@@ -397,7 +442,8 @@ fn mistakes_in_the_command_are_bad_input() {
     refused(
         &[],
         &["t", "{micro_batch}", "{acumulation}"],
-        "error: `{acumulation}` is no placeholder\nhint: did you mean `{accumulation}`?\n",
+        "error: `{acumulation}` is no placeholder\nhint: did you mean `{accumulation}`? \
+         `{{acumulation}}` is the text `{acumulation}`\n",
     );
     refused(
         &["--precision", "bf16"],
@@ -430,4 +476,136 @@ fn a_run_leaves_nothing_behind() {
     let run = shell("exit 1").env("TMPDIR", "tmp").file("tmp/.keep", "").run();
     let left = |run: &Run| fs::read_dir(run.folder.path().join("tmp")).unwrap().count();
     assert_eq!(left(&run), 1, "{run:?}");
+}
+
+#[test]
+fn daemons_do_not_outlive_the_run() {
+    let script = "(setsid sh -c 'echo $$ >> pids; exec sleep 600' &); sleep 0.3; exit 1";
+    let run = shell(script).run();
+    assert_eq!(run.status, Some(3), "{run:?}");
+    assert_no_child_left(&run);
+}
+
+#[test]
+fn an_optimizer_that_steps_more_rarely_is_waited_for() {
+    let script = "
+rare, often = model(1024), model()
+of_rare, of_often = (torch.optim.AdamW(it.parameters()) for it in (rare, often))
+for count in range(1000):
+    step(often, of_often)
+    if count % 5 == 4:
+        step(rare, of_rare)
+";
+    let Some(run) = of_script(script, &[]) else { return };
+    // Two moments of both.
+    assert!(optimizer_state(&run) >= 2 * 4 * (1024 * 1024 + 512 * 512), "{run:?}");
+}
+
+#[test]
+fn an_optimizer_that_never_steps_is_not_waited_for_for_ever() {
+    let script = "
+used, unused = model(), model()
+optimizer, _ = torch.optim.AdamW(used.parameters()), torch.optim.AdamW(unused.parameters())
+while True:
+    step(used, optimizer)
+";
+    let Some(run) = of_script(script, &[]) else { return };
+    assert!(optimizer_state(&run) > 0);
+}
+
+#[test]
+fn state_that_grows_is_seen_whole() {
+    let script = "
+trained = model()
+optimizer = torch.optim.SGD(trained.parameters(), lr=0.1)
+for count in range(1000):
+    step(trained, optimizer)
+    for parameter in trained.parameters():
+        history = optimizer.state[parameter].setdefault('history', [])
+        if len(history) < 8:
+            history.append(torch.empty_like(parameter))
+";
+    let Some(run) = of_script(script, &[]) else { return };
+    assert_eq!(optimizer_state(&run), 8 * 4 * 512 * 512);
+}
+
+#[test]
+fn a_forked_child_that_trains_is_seen() {
+    let script = "
+import multiprocessing
+def train():
+    trained = model()
+    optimizer = torch.optim.AdamW(trained.parameters())
+    while True:
+        step(trained, optimizer)
+child = multiprocessing.get_context('fork').Process(target=train)
+child.start()
+child.join()
+";
+    let Some(run) = of_script(script, &[]) else { return };
+    assert!(optimizer_state(&run) > 0);
+}
+
+#[test]
+fn threads_that_train_do_not_disturb_each_other() {
+    let script = "
+def train():
+    trained = model()
+    optimizer = torch.optim.AdamW(trained.parameters())
+    for _ in range(200):
+        step(trained, optimizer)
+threads = [threading.Thread(target=train) for _ in range(4)]
+[it.start() for it in threads]
+[it.join() for it in threads]
+";
+    let Some(run) = of_script(script, &[]) else { return };
+    assert!(optimizer_state(&run) > 0);
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn a_program_that_leaves_without_the_interpreters_end_is_measured() {
+    let script = "
+trained = model()
+optimizer = torch.optim.AdamW(trained.parameters())
+for _ in range(int(sys.argv[2])):
+    step(trained, optimizer)
+os._exit(0)
+";
+    let Some(run) = of_script(script, &["{steps}"]) else { return };
+    assert!(optimizer_state(&run) > 0);
+}
+
+#[test]
+fn a_program_that_clears_the_temporary_folder_goes_on() {
+    let script = "
+trained = model()
+optimizer = torch.optim.AdamW(trained.parameters())
+step(trained, optimizer)
+shutil.rmtree(os.environ['VRAMFIT_STEPS_FOLDER'])
+step(trained, optimizer)
+";
+    let Some(run) = of_script(script, &[]) else { return };
+    assert_eq!(run.status, Some(0), "{run:?}");
+}
+
+#[test]
+fn advice_on_memory_is_not_the_reason_of_an_error() {
+    let script = "
+print('tip: against CUDA out of memory lower the batch', file=sys.stderr)
+{}['missing']
+";
+    let Some(run) = of_script(script, &[]) else { return };
+    assert_eq!(run.status, Some(3), "{run:?}");
+    assert!(run.stderr.contains("KeyError: 'missing'"), "{run:?}");
+}
+
+#[test]
+fn a_command_that_was_left_out_is_no_built_in_model() {
+    vramfit(&["plan", "--target-batch", "64", "--"])
+        .stderr(
+            "error: no command follows `--`\nhint: as in `-- python train.py --batch-size \
+             {micro_batch}`; leave `--` out for a model\n",
+        )
+        .status(2);
 }

@@ -36,8 +36,11 @@ fn the_command_finds_the_virtual_gpu_in_its_environment() {
 #[test]
 fn a_command_that_is_not_there_is_named() {
     fake(&["run", "--", "no-such-program"], &[])
-        .stderr("error: cannot start `no-such-program`: No such file or directory (os error 2)\n")
-        .status(3);
+        .stderr(
+            "error: cannot start `no-such-program`: No such file or directory (os error 2)\n\
+             hint: it is looked for in PATH; one of this folder is called `./NAME`\n",
+        )
+        .status(2);
 }
 
 #[test]

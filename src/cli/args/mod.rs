@@ -46,6 +46,17 @@ pub(super) enum Command {
     Completions(CompletionsArgs),
 }
 
+impl Command {
+    /// Whether a model is to be trained that no command of the user's trains.
+    pub(super) fn trains_a_model(&self) -> bool {
+        match self {
+            Self::Plan(args) => args.workload.command.is_empty(),
+            Self::Check(args) => args.workload.command.is_empty(),
+            _ => false,
+        }
+    }
+}
+
 /// List the GPUs there are profiles of, or show one
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]

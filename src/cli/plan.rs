@@ -40,7 +40,16 @@ pub(super) fn run(
         .hint("leave it out: the table ends with the command to run"));
     }
     let ranks = workload.subject.ranks();
-    let goal = Goal::new(args.target_batch, args.world_size.unwrap_or(ranks), args.ragged)?;
+    let world_size = args.world_size.unwrap_or(ranks);
+    if !world_size.is_multiple_of(ranks) {
+        return Err(Error::new(ErrorKind::BadValue {
+            flag: "--world-size".to_owned(),
+            value: world_size.to_string(),
+            reason: format!("the command starts {ranks} processes on each machine"),
+        })
+        .hint(format!("a multiple of {ranks}, for that many machines")));
+    }
+    let goal = Goal::new(args.target_batch, world_size, args.ragged)?;
     let setup = choose_gpu::setup(&args.device);
     let chosen = choose_gpu::choose(&args.device, catalog, output)?;
     let settings = settings::all(&workload.subject, &args.precision, &args.checkpoint, &chosen)?;

@@ -440,6 +440,12 @@ fn mistakes_in_the_command_are_bad_input() {
          for a command that reads VRAMFIT_MICRO_BATCH, `--vary micro_batch`\n",
     );
     refused(
+        &["--world-size", "3"],
+        &["torchrun", "--nproc_per_node", "2", "t", "{micro_batch}"],
+        "error: `--world-size 3`: the command starts 2 processes on each machine\n\
+         hint: a multiple of 2, for that many machines\n",
+    );
+    refused(
         &[],
         &["t", "{micro_batch}", "{acumulation}"],
         "error: `{acumulation}` is no placeholder\nhint: did you mean `{accumulation}`? \

@@ -43,7 +43,10 @@ impl Pair {
     }
 }
 
-const PARTS: [(&str, fn(&Memory) -> Bytes); 5] = [
+/// A part of the memory by its name.
+type Part = (&'static str, fn(&Memory) -> Bytes);
+
+const PARTS: [Part; 5] = [
     ("weights", |memory| memory.weights),
     ("gradients", |memory| memory.gradients),
     ("optimizer state", |memory| memory.optimizer_state),

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import sys
+import threading
 from typing import NoReturn
 
 import torch
@@ -18,6 +19,8 @@ from .places import users_place_of, users_places
 
 # Lines kept for each request that found no memory.
 DEPTH = 8
+# Seconds that autograd's threads may take to come to rest at the program's end.
+PATIENCE = 2
 
 
 def begin() -> None:
@@ -82,21 +85,25 @@ def _end() -> None:
     if torch.cuda._is_in_bad_fork():
         return
     _note_end()
-    if notes.ended_by is not None and torch.cuda.is_initialized():
-        with contextlib.suppress(Exception):
-            _let_autograd_finish()
+    if torch.cuda.is_initialized():
+        # Beside this thread: one that hangs must not keep the program from ending.
+        finishing = threading.Thread(target=_let_autograd_finish, daemon=True)
+        finishing.start()
+        finishing.join(PATIENCE)
     hand_over()
 
 
 def _let_autograd_finish() -> None:
-    """Waits until autograd's threads have let go of the exception that one of them raised. Their
-    copy is an object of Python's where a kernel of ours was its way, and a thread that drops one
-    while the interpreter is being finalized takes the process down."""
-    used = (it for it in range(torch.cuda.device_count()) if torch.cuda.memory_reserved(it))
-    for device in used:
-        # A backward pass over nothing: it takes no memory, and is behind all that a thread still does.
-        nothing = torch.empty(0, device=f"cuda:{device}", requires_grad=True)
-        torch.autograd.backward(nothing.view_as(nothing), torch.empty(0, device=nothing.device))
+    """Waits until autograd's threads have let go of Python's objects, such as an exception that one
+    of them raised: a thread that drops one while the interpreter is being finalized takes the
+    process down."""
+    with contextlib.suppress(Exception):
+        used = (it for it in range(torch.cuda.device_count()) if torch.cuda.memory_reserved(it))
+        for device in used:
+            # A backward pass over nothing: it takes no memory, and comes after all that the
+            # device's thread still has to do.
+            nothing = torch.empty(0, device=f"cuda:{device}", requires_grad=True)
+            torch.autograd.backward(nothing.view_as(nothing), torch.empty(0, device=nothing.device))
 
 
 def hand_over() -> None:

@@ -48,5 +48,10 @@ answer = {
 }
 # One write: the ranks share the pipe.
 os.write(1, (json.dumps(answer) + "\n").encode())
+# A backward pass over nothing: once it is through, autograd's thread has let go of Python's objects,
+# of which PyTorch 2.15 drops some even after `backward` has returned. In a thread that does so while
+# the interpreter is being finalized, the process aborts.
+nothing = torch.empty(0, device="cuda", requires_grad=True)
+torch.autograd.backward(nothing.view_as(nothing), torch.empty(0, device="cuda"))
 if mode != "alone":
     dist.destroy_process_group()

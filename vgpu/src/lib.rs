@@ -42,5 +42,6 @@ mod python;
 mod real_library;
 mod report;
 mod runtime;
+mod shared_file;
 mod stubs;
 mod timeline;

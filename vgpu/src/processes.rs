@@ -6,15 +6,15 @@
 //! `flock` would belong to the open file, and so to a forked child as well. Slots of dead processes
 //! are found by process id and start time and taken over.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use vramfit_vgpu_schema::{Description, folder};
 
-use crate::activity;
 use crate::device::{self, Machine};
+use crate::{activity, shared_file};
 
 /// What one process holds on one device.
 pub(crate) struct Use {
@@ -68,25 +68,7 @@ fn shared(machine: &Machine) -> Option<&'static Shared> {
 
 fn open(machine: &Machine) -> std::io::Result<Shared> {
     let path = machine.folder.join(folder::PROCESSES);
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    let length = size_of::<Table>();
-    if file.metadata()?.len() < length as u64 {
-        file.set_len(length as u64)?;
-    }
-    // SAFETY: a shared mapping of `length` bytes of a file at least that long.
-    let address = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            length,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            0,
-        )
-    };
-    if address == libc::MAP_FAILED {
-        return Err(std::io::Error::last_os_error());
-    }
+    let (file, address) = shared_file::map(&path, size_of::<Table>())?;
     // SAFETY: the mapping is never undone, page-aligned, and holds only atomics, for which any bytes
     // are valid and which other processes may change at any time.
     let table = unsafe { &*address.cast::<Table>() };

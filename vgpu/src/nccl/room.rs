@@ -9,14 +9,12 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::copy::LIMIT;
-use crate::processes;
+use crate::{processes, shared_file};
 
 /// What one rank tells the others: the payload only where it is at most [`LIMIT`] bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -113,27 +111,8 @@ impl Room {
     /// Opens the room at `path`, which is made by the first rank that comes. All-zero bytes, as a fresh
     /// file has them, are an empty room; only what is touched takes memory.
     pub(super) fn open(path: PathBuf, ranks: usize) -> io::Result<Self> {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         let length = ranks * size_of::<Seat>() + ranks * ranks * size_of::<Mailbox>();
-        if file.metadata()?.len() < length as u64 {
-            file.set_len(length as u64)?;
-        }
-        // SAFETY: a shared mapping of `length` bytes of a file at least that long, at an address of
-        // the kernel's choice.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let (_, address) = shared_file::map(&path, length)?;
         Ok(Self { address, length, ranks, path })
     }
 

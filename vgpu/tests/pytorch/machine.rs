@@ -154,3 +154,18 @@ pub(crate) fn library() -> PathBuf {
     assert!(library.exists(), "{} is not built; run `cargo build --release`", library.display());
     library
 }
+
+/// Asks of a program that prints `name`, `measured` and `expected`, separated by tabs, that they agree
+/// in each of its at least `least` lines.
+#[track_caller]
+pub(crate) fn assert_as_expected(output: &str, least: usize) {
+    let wrong: Vec<&str> = output
+        .lines()
+        .filter(|line| {
+            let mut fields = line.split('\t').skip(1);
+            fields.next() != fields.next()
+        })
+        .collect();
+    assert!(wrong.is_empty(), "name, measured, expected:\n{}", wrong.join("\n"));
+    assert!(output.lines().count() >= least, "only {} checks ran", output.lines().count());
+}

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use vramfit_vgpu_schema::{Device, Place, Python, Report};
 
-use super::machine::{MIB, Machine, laptop};
+use super::machine::{MIB, Machine, assert_as_expected, laptop};
 
 /// Room for every model here.
 fn roomy() -> Device {
@@ -47,15 +47,7 @@ fn code(place: Option<&Place>) -> (u32, &str) {
 #[test]
 fn small_tensors_hold_what_a_real_gpu_would_have_put_there() {
     let (output, report, python) = run("values", &[], laptop());
-    let wrong: Vec<&str> = output
-        .lines()
-        .filter(|line| {
-            let mut fields = line.split('\t').skip(1);
-            fields.next() != fields.next()
-        })
-        .collect();
-    assert!(wrong.is_empty(), "name, measured, expected:\n{}", wrong.join("\n"));
-    assert!(output.lines().count() >= 40, "only {} checks ran", output.lines().count());
+    assert_as_expected(&output, 40);
     let shadow = &python.shadow;
     assert_eq!((&shadow.unknown_reads, &shadow.sizes), (&Vec::new(), &Vec::new()));
     assert_eq!((&shadow.failures, &report.read_backs), (&Vec::new(), &Vec::new()));

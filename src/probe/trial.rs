@@ -70,6 +70,7 @@ pub(super) struct Trial {
     stderr: LastLines,
     stdout: LastLines,
     threads: Vec<JoinHandle<()>>,
+    has_ended: bool,
 }
 
 impl Trial {
@@ -112,6 +113,7 @@ impl Trial {
             stderr: LastLines::default(),
             stdout: LastLines::default(),
             threads: Vec::new(),
+            has_ended: false,
         };
         let no_thread = |source| Error::new(ErrorKind::NoThread { source });
         if let Some(pipe) = stderr {
@@ -163,6 +165,9 @@ impl Trial {
     }
 
     fn end(&mut self) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
         if let Some(group) = self.group.take() {
             // A launcher's children (those of `torchrun`) are in sessions of their own.
             let launched = descendants(self.child.id());

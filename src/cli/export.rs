@@ -19,12 +19,8 @@ pub(super) fn run(args: &ExportArgs, output: &Output) -> Result<ExitStatus, Erro
     if let Some(file) = &args.output
         && is_same_file(file, path)
     {
-        return Err(Error::new(ErrorKind::BadValue {
-            flag: "--output".to_owned(),
-            value: file.display().to_string(),
-            reason: "the plan itself".to_owned(),
-        })
-        .hint("name another file"));
+        return Err(Error::bad_value("--output", file.display().to_string(), "the plan itself")
+            .hint("name another file"));
     }
     let destination = args.output.as_deref().map(Destination::open).transpose()?;
     print(args.to.render(recommended), destination.as_ref(), output)?;

@@ -58,14 +58,15 @@ fn command(args: &WorkloadArgs) -> Result<Command, Error> {
     let command = Command::new(words, folder, args.vary.clone())?;
     match (args.seq, command.varies(Variable::Seq)) {
         (None, true) => Err(Error::new(ErrorKind::SequenceUnsaid { command: command.name() })),
-        (Some(sequence), false) => Err(Error::new(ErrorKind::BadValue {
-            flag: "--seq".to_owned(),
-            value: sequence.to_string(),
-            reason: "the command has no placeholder that sets it".to_owned(),
-        })
-        .hint("write `{seq}` where the command takes it")),
+        (Some(sequence), false) => Err(without_placeholder("--seq", sequence.to_string())
+            .hint("write `{seq}` where the command takes it")),
         _ => Ok(command),
     }
+}
+
+/// What a flag asks for, and the command has no place for.
+pub(super) fn without_placeholder(flag: &str, value: String) -> Error {
+    Error::bad_value(flag, value, "the command has no placeholder that sets it")
 }
 
 /// The user's function, whose file is there.

@@ -7,7 +7,7 @@ use super::output::{self, Output};
 use super::planner::Planner;
 use super::{allocator, choose_gpu, export, inputs, settings};
 use crate::destination::{Destination, is_same_file};
-use crate::error::{Error, ErrorKind, ExitStatus};
+use crate::error::{Error, ExitStatus};
 use crate::export::Recommended;
 use crate::plan::Objective;
 use crate::probe::{Interrupt, Launch, Record};
@@ -23,30 +23,30 @@ pub(super) fn run(
     if let (Some(path), Some(record)) = (&args.output, &args.measuring.record)
         && is_same_file(path, record)
     {
-        return Err(Error::new(ErrorKind::BadValue {
-            flag: "--output".to_owned(),
-            value: path.display().to_string(),
-            reason: "the same file as `--record`".to_owned(),
-        })
+        return Err(Error::bad_value(
+            "--output",
+            path.display().to_string(),
+            "the same file as `--record`",
+        )
         .hint("name two files"));
     }
     let workload = inputs::workload(&args.workload, catalog)?;
     if let (Some(exporter), Some(_)) = (args.export, workload.subject.command()) {
-        return Err(Error::new(ErrorKind::BadValue {
-            flag: "--export".to_owned(),
-            value: exporter.name().to_owned(),
-            reason: "a command applies the plan by itself".to_owned(),
-        })
+        return Err(Error::bad_value(
+            "--export",
+            exporter.name(),
+            "a command applies the plan by itself",
+        )
         .hint("leave it out: the table ends with the command to run"));
     }
     let ranks = workload.subject.ranks();
     let world_size = args.world_size.unwrap_or(ranks);
     if !world_size.is_multiple_of(ranks) {
-        return Err(Error::new(ErrorKind::BadValue {
-            flag: "--world-size".to_owned(),
-            value: world_size.to_string(),
-            reason: format!("the command starts {ranks} processes on each machine"),
-        })
+        return Err(Error::bad_value(
+            "--world-size",
+            world_size.to_string(),
+            format!("the command starts {ranks} processes on each machine"),
+        )
         .hint(format!("a multiple of {ranks}, for that many machines")));
     }
     let goal = Goal::new(args.target_batch, world_size, args.ragged)?;

@@ -3,7 +3,7 @@
 
 use super::choose_gpu::Chosen;
 use super::inputs;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::measurement::Setting;
 use crate::solve;
 use crate::workload::{Checkpointing, Precision, Subject};
@@ -97,13 +97,11 @@ fn check_all<T: PartialEq + ToString>(
 }
 
 fn precision_refused(value: String) -> Error {
-    let reason = "the command has no placeholder that sets it".to_owned();
-    Error::new(ErrorKind::BadValue { flag: "--precision".to_owned(), value, reason })
+    inputs::without_placeholder("--precision", value)
         .hint("write `{precision}`, `{bf16}` or `{fp16}` where the command takes it")
 }
 
 fn checkpointing_refused(value: String) -> Error {
-    let reason = "the command has no placeholder that sets it".to_owned();
-    Error::new(ErrorKind::BadValue { flag: "--checkpoint".to_owned(), value, reason })
+    inputs::without_placeholder("--checkpoint", value)
         .hint("write `{checkpoint}` where the command takes it; it is none or full")
 }

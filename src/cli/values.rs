@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use vramfit_vgpu_schema::Description;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::export::{EXPORTERS, Exporter};
 use crate::units::{Bytes, Share};
 use crate::workload::{Checkpointing, Optimizer, Precision, Variable};
@@ -154,6 +154,5 @@ pub(super) fn explain(error: clap::Error) -> Result<clap::Error, Error> {
         _ => String::new(),
     };
     let Refusal { value, reason, hint } = refusal;
-    let kind = ErrorKind::BadValue { flag, value: value.clone(), reason: reason.clone() };
-    Err(Error::new(kind).hint(*hint))
+    Err(Error::bad_value(flag, value, reason).hint(*hint))
 }

@@ -26,6 +26,16 @@ impl Error {
         Self { kind: Box::new(kind), details: Vec::new(), hints }
     }
 
+    /// A flag's value that cannot be used, and why.
+    pub fn bad_value(
+        flag: impl Into<String>,
+        value: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Self {
+        let (flag, value, reason) = (flag.into(), value.into(), reason.into());
+        Self::new(ErrorKind::BadValue { flag, value, reason })
+    }
+
     /// Adds a hint: what to do, in one line.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -3,6 +3,8 @@
 .PHONY: help setup build plan test test-frameworks lint bench gpu-check clean
 
 ARGS ?= --model gpt2-small --target-batch 64
+# For test-frameworks: `make test-frameworks FRAMEWORKS=--remove` keeps one environment at a time.
+FRAMEWORKS ?=
 CARGO := cargo
 # One profile for everything that touches libtorch: its bindings take minutes to compile.
 PROFILE := --release
@@ -28,10 +30,8 @@ test: ## run all tests
 
 test-frameworks: ## run more programs of the frameworks, and with every supported PyTorch (downloads 9 GB once)
 	@scripts/setup.sh test
-	@scripts/frameworks.sh
-	@$(CARGO) build $(PROFILE) --package vramfit --package vramfit-vgpu --quiet
-	VRAMFIT_FRAMEWORKS=all $(CARGO) test $(PROFILE) --package vramfit-vgpu
-	VRAMFIT_FRAMEWORKS=all $(CARGO) test $(PROFILE) --package vramfit --test frameworks
+	@$(CARGO) build $(PROFILE) --workspace --quiet
+	@scripts/test-frameworks.sh $(FRAMEWORKS)
 
 lint: ## check formatting, lints and documentation
 	@scripts/setup.sh build

@@ -1,4 +1,4 @@
-use crate::environment::is_thorough;
+use crate::is_thorough;
 use crate::program::Program;
 
 #[test]

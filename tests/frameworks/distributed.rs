@@ -1,9 +1,9 @@
-use crate::environment::{self, Environment};
+use crate::environments::{self, Environment};
 use crate::program::{MIB, Program};
 
 #[test]
-fn torchrun_with_two_ranks_is_reported_rank_by_rank() {
-    for environment in environment::all() {
+fn with_each_pytorch_torchrun_with_two_ranks_is_reported_rank_by_rank() {
+    for environment in environments::all() {
         check(environment);
     }
 }

@@ -1,4 +1,4 @@
-use crate::environment::is_thorough;
+use crate::is_thorough;
 use crate::program::{MIB, Program, Trained};
 
 /// The `Trainer`; it looks whether the loss is finite before it logs it.

@@ -1,9 +1,8 @@
 //! Unmodified programs of the frameworks that people train with, under `vramfit run` on a virtual GPU.
 //!
 //! The programs in `programs/` know nothing of vramfit. Each builds a small model with random weights,
-//! trains for a few steps, and prints as one JSON line what it did and what PyTorch says it took. With
-//! `VRAMFIT_FRAMEWORKS` set (`make test-frameworks`), more of them run, and each PyTorch that
-//! `scripts/frameworks` lists must be there.
+//! trains for a few steps, and prints as one JSON line what it did and what PyTorch says it took. More of
+//! them run with `make test-frameworks`.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 /// accelerate and Lightning.
@@ -13,7 +12,8 @@ mod diffusers;
 /// Several ranks, started by `torchrun`.
 mod distributed;
 /// The environments with a PyTorch.
-mod environment;
+#[path = "../../vgpu/tests/pytorch/environments.rs"]
+mod environments;
 /// Hugging Face's `Trainer`, and PEFT.
 mod hugging_face;
 /// A training loop of one's own.
@@ -24,3 +24,8 @@ mod planning;
 mod program;
 /// timm's and torchvision's models.
 mod vision;
+
+/// Whether everything is to run, however long it takes.
+fn is_thorough() -> bool {
+    std::env::var_os("VRAMFIT_FRAMEWORKS").is_some_and(|name| name == "main")
+}

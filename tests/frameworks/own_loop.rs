@@ -1,4 +1,4 @@
-use crate::environment;
+use crate::environments;
 use crate::program::{MIB, Program};
 
 fn gpt<'a>(arguments: &[&'a str]) -> Program<'a> {
@@ -50,7 +50,7 @@ fn a_batch_that_is_too_large_ends_with_the_line_that_asked_for_the_memory() {
 #[test]
 fn each_pytorch_runs_it_and_the_report_says_where_small_tensors_are_not_computed() {
     let mut allocated = Vec::new();
-    for environment in environment::all() {
+    for environment in environments::all() {
         let name = environment.name.clone();
         // `torch.library.get_kernel` is there since 2.11.
         let is_old = ["torch-2.6", "torch-2.8"].contains(&name.as_str());

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::environment::{self, Environment};
+use crate::environments::{self, Environment};
 
 const GPU: &str = "rtx-3050-laptop-4gb";
 
@@ -54,7 +54,7 @@ fn sizes(plan: &Value) -> (u64, u64) {
 
 #[test]
 fn a_trainer_script_gets_the_same_plan_as_a_command_and_as_a_function_and_holds_to_it() {
-    let environment = environment::main();
+    let environment = environments::main();
     let python = environment.python.to_str().unwrap();
     let target = ["--target-batch", "1024", "--precision", "bf16"];
     let words = ["hf_trainer.py", "--batch-size", "{micro_batch}", "--accum", "{accumulation}"];
@@ -78,7 +78,7 @@ fn a_trainer_script_gets_the_same_plan_as_a_command_and_as_a_function_and_holds_
 
 #[test]
 fn each_pytorch_plans_for_a_function_and_for_a_command_and_both_agree() {
-    for environment in environment::all() {
+    for environment in environments::all() {
         let python = environment.python.to_str().unwrap();
         let target = ["--target-batch", "65536"];
         let function = ["--precision", "fp32", "--checkpoint", "none", "--workload"];

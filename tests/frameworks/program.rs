@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use vramfit_vgpu_schema::{Python, Report};
 
-use super::environment::{self, Environment};
+use super::environments::{self, Environment};
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -43,7 +43,7 @@ pub(crate) struct Document {
 impl<'a> Program<'a> {
     pub(crate) fn new(name: &'a str, arguments: &[&'a str]) -> Self {
         Self {
-            environment: environment::main(),
+            environment: environments::main(),
             name,
             flags: Vec::new(),
             arguments: arguments.to_vec(),

@@ -1,4 +1,4 @@
-use crate::environment::{self, is_thorough};
+use crate::{environments, is_thorough};
 use crate::program::Program;
 
 /// Those of the first list always, those of the second where everything is to run.
@@ -99,7 +99,7 @@ fn a_detector_trains_and_its_peak_is_an_interval() {
 #[test]
 fn each_pytorch_trains_an_image_model_from_loader_workers() {
     let mut allocated = Vec::new();
-    for environment in environment::all() {
+    for environment in environments::all() {
         let name = environment.name.clone();
         let run = torchvision(&["--workers", "1"]).environment(environment).trains(3, 3);
         allocated.push(run.allocated());

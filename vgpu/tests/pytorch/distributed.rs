@@ -43,7 +43,7 @@ fn report_of(machine: &Machine, answer: &Value) -> Report {
 }
 
 #[test]
-fn data_parallel_training_keeps_one_more_copy_of_the_gradients_on_each_card() {
+fn with_each_pytorch_data_parallel_training_keeps_one_more_copy_of_the_gradients_on_each_card() {
     for environment in environments::all() {
         let name = &environment.name;
         let machine = two_cards();
@@ -102,7 +102,7 @@ fn sharded_training_keeps_half_of_everything_on_each_card() {
 }
 
 #[test]
-fn small_payloads_arrive_and_are_reduced() {
+fn with_each_pytorch_small_payloads_arrive_and_are_reduced() {
     for environment in environments::all() {
         let answers = run(&two_cards(), &environment, "exchange", "all");
         let common = json!({

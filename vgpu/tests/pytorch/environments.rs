@@ -1,8 +1,9 @@
 //! The environments with a PyTorch that tests run on: the main one, and those of `.venvs`
-//! (`scripts/frameworks.sh`), as far as they are there.
+//! (`scripts/frameworks.sh`).
 //!
-//! Where `VRAMFIT_FRAMEWORKS` is set (`make test-frameworks`), each that `scripts/frameworks` lists must
-//! be there.
+//! `VRAMFIT_FRAMEWORKS` tells which must be there: `main`, or the name of a list in
+//! `scripts/frameworks`. Unset, the main one and those that are there are used. A test over
+//! all of them has `each_pytorch` in its name, by which `scripts/test-frameworks.sh` finds it.
 
 use std::path::{Path, PathBuf};
 
@@ -13,30 +14,32 @@ pub(crate) struct Environment {
     pub(crate) python: PathBuf,
 }
 
-/// The environment that everything else is tested with.
+/// The environment that everything else is tested with; it has all frameworks.
 pub(crate) fn main() -> Environment {
     let python = std::env::var_os("VRAMFIT_PYTHON")
         .expect("VRAMFIT_PYTHON names no Python with PyTorch; run `make setup`");
     Environment { name: "main".to_owned(), python: python.into() }
 }
 
-/// All environments, the main one first.
+/// The main environment, and after it those with another PyTorch and torchvision alone.
 pub(crate) fn all() -> Vec<Environment> {
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut environments = vec![main()];
-    let mut lists: Vec<PathBuf> = std::fs::read_dir(checkout.join("scripts/frameworks"))
+    let required = std::env::var("VRAMFIT_FRAMEWORKS").ok();
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .find(|folder| folder.join("scripts/frameworks").is_dir())
+        .unwrap();
+    let mut names: Vec<String> = std::fs::read_dir(checkout.join("scripts/frameworks"))
         .unwrap()
-        .map(|entry| entry.unwrap().path())
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
         .collect();
-    lists.sort();
-    for list in lists {
-        let name = list.file_stem().unwrap().to_string_lossy().into_owned();
+    names.sort();
+    let mut environments = vec![main()];
+    for name in names {
         let python = checkout.join(".venvs").join(&name).join("bin/python");
-        if python.exists() {
+        let wanted = required.as_ref().map_or(python.exists(), |required| *required == name);
+        if wanted {
+            assert!(python.exists(), "{name} is not installed; run `scripts/frameworks.sh {name}`");
             environments.push(Environment { name, python });
-        } else {
-            let required = std::env::var_os("VRAMFIT_FRAMEWORKS").is_some();
-            assert!(!required, "{name} is not installed; run `scripts/frameworks.sh`");
         }
     }
     environments

@@ -8,7 +8,7 @@ use super::environments;
 use super::machine::{Machine, laptop};
 
 #[test]
-fn loader_workers_run_and_forked_children_are_refused_as_by_cuda() {
+fn with_each_pytorch_loader_workers_run_and_forked_children_are_refused_as_by_cuda() {
     for environment in environments::all() {
         let machine = Machine::new(vec![laptop()]);
         let child = machine

@@ -78,7 +78,7 @@ fn each_pytorch_trains_a_convolutional_net_with_nearly_the_same_memory() {
 }
 
 #[test]
-fn a_newer_cudnn_answers_for_one_that_cannot_be_asked_and_the_rule_comes_close() {
+fn of_each_pytorch_whose_cudnn_cannot_be_asked_a_newer_one_answers_and_the_rule_comes_close() {
     let newer = library_of(&environments::main());
     for environment in environments::all() {
         let arguments = ["resnet50", "fp32", "8"];

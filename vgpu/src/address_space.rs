@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::ops::Range;
 
 /// Unit in which the driver gives memory: 2 MiB.
 pub(crate) const GRANULE: u64 = 2 << 20;
 
 /// 16 TiB: above any program's own mappings that grow from below, far below those that grow from above.
 const BASE: u64 = 0x1000_0000_0000;
-/// 2 TiB a device.
-const SHIFT: u32 = 41;
+/// 4 TiB a device: PyTorch reserves more than a card's memory for each stream and pool whose segments
+/// can be expanded. The last of the devices ends at 80 TiB, below the lowest address that Linux gives
+/// an executable (two thirds of 128 TiB).
+pub(crate) const SHIFT: u32 = 42;
 /// Room before the first block, so that an address is never the range's own start.
 const FIRST: u64 = 1 << 30;
 
@@ -21,106 +24,115 @@ pub(crate) fn ordinal_of(address: *const c_void) -> Option<usize> {
     (ordinal < vramfit_vgpu_schema::Description::MAX_DEVICES).then_some(ordinal)
 }
 
+/// The addresses of CUDA ordinal `ordinal`.
+pub(crate) fn addresses(ordinal: usize) -> Range<u64> {
+    let start = BASE + ((ordinal as u64) << SHIFT);
+    start + FIRST..start + (1 << SHIFT)
+}
+
+/// How far `address` lies from the start of its device's range.
+pub(crate) fn offset_of(address: u64) -> u64 {
+    (address - BASE) & ((1 << SHIFT) - 1)
+}
+
 /// `bytes` rounded up to the driver's unit.
 pub(crate) fn round_up(bytes: u64) -> Option<u64> {
     bytes.checked_next_multiple_of(GRANULE)
 }
 
-/// The address ranges in use on one device.
-#[derive(Default)]
-pub(crate) struct AddressSpace {
-    ranges: BTreeMap<u64, u64>,
+/// What is in use of a line of addresses, each range for a purpose.
+pub(crate) struct AddressSpace<P> {
+    ranges: BTreeMap<u64, (u64, P)>,
 }
 
-impl AddressSpace {
-    /// Takes the lowest free range of `bytes` (a multiple of [`GRANULE`]) on device `ordinal`.
-    pub(crate) fn take(&mut self, ordinal: usize, bytes: u64) -> Option<u64> {
-        let start = BASE + ((ordinal as u64) << SHIFT);
-        let mut candidate = start + FIRST;
-        for (&address, &length) in &self.ranges {
-            if address >= candidate + bytes {
+impl<P> Default for AddressSpace<P> {
+    fn default() -> Self {
+        Self { ranges: BTreeMap::new() }
+    }
+}
+
+impl<P: Copy> AddressSpace<P> {
+    /// Takes the lowest free `bytes` of `within` that start at a multiple of `alignment`.
+    pub(crate) fn take(
+        &mut self,
+        within: Range<u64>,
+        bytes: u64,
+        alignment: u64,
+        purpose: P,
+    ) -> Option<u64> {
+        let mut candidate = within.start.checked_next_multiple_of(alignment)?;
+        for (&address, &(length, _)) in &self.ranges {
+            if address >= candidate.checked_add(bytes)? {
                 break;
             }
-            candidate = candidate.max(address + length);
+            candidate = candidate.max(address + length).checked_next_multiple_of(alignment)?;
         }
-        if candidate + bytes > start + (1 << SHIFT) {
+        if candidate.checked_add(bytes)? > within.end {
             return None;
         }
-        self.ranges.insert(candidate, bytes);
+        self.ranges.insert(candidate, (bytes, purpose));
         Some(candidate)
     }
 
-    /// Gives back the range that starts at `address`; its length, if there was one.
-    pub(crate) fn give_back(&mut self, address: u64) -> Option<u64> {
+    /// Takes `bytes` at `address`, if they are free.
+    pub(crate) fn take_at(&mut self, address: u64, bytes: u64, purpose: P) -> bool {
+        let before = self.ranges.range(..address + bytes).next_back();
+        let free = before.is_none_or(|(&start, &(length, _))| start + length <= address);
+        if free {
+            self.ranges.insert(address, (bytes, purpose));
+        }
+        free
+    }
+
+    /// Gives back the range that starts at `address`; its length and purpose, if there was one.
+    pub(crate) fn give_back(&mut self, address: u64) -> Option<(u64, P)> {
         self.ranges.remove(&address)
     }
 
-    /// The range that holds `address`: its start and length.
-    pub(crate) fn range_of(&self, address: u64) -> Option<(u64, u64)> {
-        let (&start, &length) = self.ranges.range(..=address).next_back()?;
-        (address < start + length).then_some((start, length))
+    /// The range that holds `address`: its start, its length and its purpose.
+    pub(crate) fn range_of(&self, address: u64) -> Option<(u64, u64, P)> {
+        let (&start, &(length, purpose)) = self.ranges.range(..=address).next_back()?;
+        (address < start + length).then_some((start, length, purpose))
     }
-}
 
-/// Makes a range readable and writable, without memory behind it until a page is touched.
-pub(crate) fn map(address: u64, bytes: u64) -> std::io::Result<()> {
-    // SAFETY: MAP_FIXED_NOREPLACE never touches an existing mapping; the range is this module's.
-    let mapped = unsafe {
-        libc::mmap(
-            address as *mut c_void,
-            bytes as usize,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE
-                | libc::MAP_ANONYMOUS
-                | libc::MAP_NORESERVE
-                | libc::MAP_FIXED_NOREPLACE,
-            -1,
-            0,
-        )
-    };
-    if mapped as u64 == address {
-        return Ok(());
+    /// The ranges that start in `within`: start, length and purpose.
+    pub(crate) fn ranges_in(&self, within: Range<u64>) -> impl Iterator<Item = (u64, u64, P)> {
+        self.ranges.range(within).map(|(&start, &(length, purpose))| (start, length, purpose))
     }
-    let error = std::io::Error::last_os_error();
-    if mapped != libc::MAP_FAILED {
-        // A kernel older than 4.17 takes the address as a hint and may map elsewhere.
-        // SAFETY: this mapping was made just now and nobody else knows of it.
-        unsafe { libc::munmap(mapped, bytes as usize) };
-        return Err(std::io::Error::from(std::io::ErrorKind::AddrInUse));
-    }
-    Err(error)
-}
-
-/// Undoes [`map`].
-pub(crate) fn unmap(address: u64, bytes: u64) {
-    // SAFETY: the range was mapped by `map` and is owned by the caller, who gives it up.
-    unsafe { libc::munmap(address as *mut c_void, bytes as usize) };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn take(space: &mut AddressSpace<()>, ordinal: usize, bytes: u64) -> Option<u64> {
+        space.take(addresses(ordinal), bytes, GRANULE, ())
+    }
+
     #[test]
     fn the_lowest_free_range_is_taken_first() {
         let mut space = AddressSpace::default();
-        let first = space.take(0, GRANULE).unwrap();
-        let second = space.take(0, 3 * GRANULE).unwrap();
+        let first = take(&mut space, 0, GRANULE).unwrap();
+        let second = take(&mut space, 0, 3 * GRANULE).unwrap();
         assert_eq!(second, first + GRANULE);
-        assert_eq!(space.give_back(first), Some(GRANULE));
-        let third = space.take(0, 2 * GRANULE).unwrap();
+        assert_eq!(space.give_back(first), Some((GRANULE, ())));
+        let third = take(&mut space, 0, 2 * GRANULE).unwrap();
         assert_eq!(third, second + 3 * GRANULE, "the gap of one unit is too small");
-        assert_eq!(space.take(0, GRANULE), Some(first));
+        assert_eq!(take(&mut space, 0, GRANULE), Some(first));
     }
 
     #[test]
     fn an_address_belongs_to_one_device() {
         let mut spaces = [AddressSpace::default(), AddressSpace::default()];
         for (ordinal, space) in spaces.iter_mut().enumerate() {
-            let address = space.take(ordinal, GRANULE).unwrap();
+            let address = take(space, ordinal, GRANULE).unwrap();
             assert_eq!(ordinal_of(address as *const c_void), Some(ordinal));
-            assert_eq!(space.range_of(address + 7), Some((address, GRANULE)));
+            assert_eq!(space.range_of(address + 7), Some((address, GRANULE, ())));
             assert_eq!(space.range_of(address + GRANULE), None);
+            assert_eq!(
+                addresses(ordinal).start - offset_of(address),
+                addresses(ordinal).start - FIRST
+            );
         }
         assert_eq!(ordinal_of(std::ptr::null()), None);
         assert_eq!(ordinal_of(&raw const spaces as *const c_void), None);
@@ -128,6 +140,18 @@ mod tests {
 
     #[test]
     fn a_device_hands_out_no_more_than_its_range() {
-        assert_eq!(AddressSpace::default().take(0, 1 << SHIFT), None);
+        assert_eq!(take(&mut AddressSpace::default(), 0, 1 << SHIFT), None);
+        assert_eq!(take(&mut AddressSpace::default(), 0, u64::MAX), None);
+    }
+
+    #[test]
+    fn an_alignment_is_kept_and_an_address_taken_only_if_it_is_free() {
+        let mut space = AddressSpace::default();
+        let first = take(&mut space, 0, GRANULE).unwrap();
+        let aligned = space.take(addresses(0), GRANULE, 16 * GRANULE, ()).unwrap();
+        assert_eq!(aligned % (16 * GRANULE), 0);
+        assert!(!space.take_at(first, GRANULE, ()));
+        assert!(!space.take_at(first - GRANULE, 2 * GRANULE, ()));
+        assert!(space.take_at(first + GRANULE, GRANULE, ()));
     }
 }

@@ -278,11 +278,11 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         _a: *const c_void, a_layout: *mut c_void, _b: *const c_void, _b_layout: *mut c_void,
         _beta: *const c_void, _c: *const c_void, _c_layout: *mut c_void, _d: *mut c_void,
         d_layout: *mut c_void, _algorithm: *const c_void, _workspace: *mut c_void,
-        _workspace_bytes: usize, _stream: *mut c_void) -> i32 {
+        _workspace_bytes: usize, stream: *mut c_void) -> i32 {
         let descriptors = [operation, a_layout, d_layout].map(|it| DESCRIPTORS.get(it));
         let [Some(operation), Some(a), Some(d)] = descriptors else { return status::INVALID_VALUE };
-        activity::gemm(shape(&operation, &a, &d));
-        status::SUCCESS
+        let shape = shape(&operation, &a, &d);
+        cublas::launch(shape.call, stream, move || activity::gemm(shape.clone()))
     }
 }
 

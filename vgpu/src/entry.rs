@@ -60,6 +60,11 @@ impl<T> Clone for Out<T> {
 impl<T> Copy for Out<T> {}
 
 impl<T> Out<T> {
+    /// For a pointer of which only the call's version tells that it is one.
+    pub(crate) fn of(pointer: *mut T) -> Self {
+        Self(pointer)
+    }
+
     /// Writes `value` where the caller asked for it.
     pub(crate) fn set(self, value: T) {
         if !self.0.is_null() {
@@ -109,6 +114,14 @@ impl<T> Clone for In<T> {
 }
 
 impl<T> Copy for In<T> {}
+
+impl<T: Copy> In<T> {
+    /// The value, or none for a null pointer.
+    pub(crate) fn get(self) -> Option<T> {
+        // SAFETY: the interface asks for a pointer that is null or valid for one value.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+}
 
 impl In<std::ffi::c_char> {
     /// The text, or an empty one for a null pointer or other than UTF-8.

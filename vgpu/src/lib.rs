@@ -8,7 +8,7 @@
 //! ```text
 //! runtime/ driver/ cublas cublaslt cudnn/ nccl/ nvml   what NVIDIA's libraries export
 //!        │      (bodies run under entry::guard)
-//! launch  copy  memory                              what they do
+//! launch  copy  graph/  memory/                     what they do
 //! device  processes  activity  python               what is known, counted and told
 //!        │
 //! report                                            what a process did, as JSON, when it ends
@@ -30,6 +30,7 @@ mod device;
 mod driver;
 mod entry;
 mod fat_binary;
+mod graph;
 mod handles;
 mod kernel;
 mod launch;

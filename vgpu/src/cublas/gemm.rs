@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-use super::{HANDLES, TF32_MATH, status};
+use super::{HANDLES, TF32_MATH, launch, status};
 use crate::activity::{self, GemmShape};
 use crate::data_type::{compute_name, cuda_name};
 use crate::entry::entry_points;
@@ -42,7 +42,7 @@ fn product(
     let single = compute_type == COMPUTE_32F && matches!(data_type, 0 | 4);
     let tf32 = single && state.math_mode.load(Ordering::Relaxed) == TF32_MATH;
     let compute_type = if tf32 { COMPUTE_32F_FAST_TF32 } else { compute_type };
-    activity::gemm(GemmShape {
+    let shape = GemmShape {
         call,
         m: m.unsigned_abs().into(),
         n: n.unsigned_abs().into(),
@@ -50,8 +50,8 @@ fn product(
         batch: batch.unsigned_abs().into(),
         input_type: cuda_name(data_type),
         compute_type: compute_name(compute_type),
-    });
-    status::SUCCESS
+    };
+    launch(call, state.stream(), move || activity::gemm(shape.clone()))
 }
 
 /// Old callers give a `cudaDataType` as compute type; those numbers are all below 64.

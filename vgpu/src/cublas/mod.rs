@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use crate::device;
 use crate::entry::{Out, entry_points};
+use crate::graph::{Kind, capture};
 use crate::handles::Handles;
 use crate::real_library::RealLibrary;
 
@@ -19,6 +20,7 @@ pub(crate) mod status {
     pub(crate) const NOT_INITIALIZED: i32 = 1;
     pub(crate) const ALLOC_FAILED: i32 = 3;
     pub(crate) const INVALID_VALUE: i32 = 7;
+    pub(crate) const EXECUTION_FAILED: i32 = 13;
     pub(crate) const INTERNAL_ERROR: i32 = 14;
     pub(crate) const NOT_SUPPORTED: i32 = 15;
 }
@@ -48,6 +50,24 @@ fn with_handle(handle: *mut c_void, body: impl FnOnce(&State)) -> i32 {
             status::SUCCESS
         }
         None => status::NOT_INITIALIZED,
+    }
+}
+
+/// Gives `stream` what call `call` launches.
+pub(crate) fn launch(
+    call: &'static str,
+    stream: *mut c_void,
+    work: impl Fn() + Send + Sync + 'static,
+) -> i32 {
+    match capture::submit(stream, Kind::Kernel, call, work) {
+        Ok(()) => status::SUCCESS,
+        Err(_) => status::EXECUTION_FAILED,
+    }
+}
+
+impl State {
+    fn stream(&self) -> *mut c_void {
+        self.stream.load(Ordering::Relaxed) as *mut c_void
     }
 }
 

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-use super::{HANDLES, POINTER_MODE_HOST, status};
+use super::{HANDLES, POINTER_MODE_HOST, launch, status};
 use crate::activity;
 use crate::entry::{Out, entry_points};
 
@@ -14,22 +14,19 @@ type Scalar = *const c_void;
 
 /// Counts one launch of `call`.
 fn launched(call: &'static str, handle: Handle) -> i32 {
-    if HANDLES.get(handle).is_none() {
-        return status::NOT_INITIALIZED;
-    }
-    activity::launched(call);
-    status::SUCCESS
+    let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
+    launch(call, state.stream(), move || activity::launched(call))
 }
 
 /// Counts one launch of a reduction. A result in host memory is zero, since nobody computed it; one
 /// in device memory stays as it is, as every kernel's result does.
 fn reduced<T: Default>(call: &'static str, handle: Handle, result: Out<T>) -> i32 {
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    activity::launched(call);
+    let launched = launch(call, state.stream(), move || activity::launched(call));
     if state.pointer_mode.load(Ordering::Relaxed) == POINTER_MODE_HOST {
         result.set(T::default());
     }
-    status::SUCCESS
+    launched
 }
 
 entry_points! { on_panic = status::INTERNAL_ERROR;

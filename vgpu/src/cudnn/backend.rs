@@ -4,8 +4,8 @@
 use std::ffi::c_void;
 
 use super::real::{Descriptor, Real, library};
-use super::{HANDLES, properties, status};
 use super::{graph, modelled};
+use super::{launch, properties, status};
 use crate::activity;
 use crate::entry::entry_points;
 
@@ -213,14 +213,12 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
 
     /// Counts the plan's work; nothing is computed.
     fn cudnnBackendExecute(handle: *mut c_void, plan: Descriptor, _variant_pack: Descriptor) -> i32 {
-        if HANDLES.get(handle).is_none() {
-            return status::NOT_INITIALIZED;
-        }
-        match graph::work_of_plan(plan) {
-            Some(work) => activity::convolution(work),
+        let work = graph::work_of_plan(plan);
+        let call = work.as_ref().map_or("cudnnBackendExecute", |work| work.operation);
+        launch(call, handle, move || match &work {
+            Some(work) => activity::convolution(work.clone()),
             None => activity::launched("cudnnBackendExecute"),
-        }
-        status::SUCCESS
+        })
     }
 }
 

@@ -23,6 +23,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::entry::{Out, entry_points};
+use crate::graph::{Kind, capture};
 use crate::handles::Handles;
 use crate::{activity, device, runtime};
 
@@ -37,6 +38,7 @@ mod status {
     pub(super) const NOT_SUPPORTED: i32 = 3000;
     pub(super) const INTERNAL_ERROR: i32 = 4000;
     pub(super) const DEVICE_ALLOCATION_FAILED: i32 = 4004;
+    pub(super) const EXECUTION_FAILED: i32 = 5000;
 }
 
 /// A handle remembers its stream.
@@ -44,11 +46,17 @@ static HANDLES: Handles<AtomicUsize> = Handles::new();
 
 /// Counts one launch of `call`.
 fn launched(call: &'static str, handle: *mut c_void) -> i32 {
-    if HANDLES.get(handle).is_none() {
-        return status::NOT_INITIALIZED;
+    launch(call, handle, move || activity::launched(call))
+}
+
+/// Gives the stream of `handle` what call `call` launches.
+fn launch(call: &'static str, handle: *mut c_void, work: impl Fn() + Send + Sync + 'static) -> i32 {
+    let Some(stream) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
+    let stream = stream.load(Ordering::Relaxed) as *mut c_void;
+    match capture::submit(stream, Kind::Kernel, call, work) {
+        Ok(()) => status::SUCCESS,
+        Err(_) => status::EXECUTION_FAILED,
     }
-    activity::launched(call);
-    status::SUCCESS
 }
 
 /// cuDNN's names of its data types, without `CUDNN_DATA_`.
@@ -80,6 +88,7 @@ fn own_status_text(status: i32) -> &'static CStr {
         status::NOT_SUPPORTED => c"CUDNN_STATUS_NOT_SUPPORTED",
         status::INTERNAL_ERROR => c"CUDNN_STATUS_INTERNAL_ERROR",
         status::DEVICE_ALLOCATION_FAILED => c"CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+        status::EXECUTION_FAILED => c"CUDNN_STATUS_EXECUTION_FAILED",
         _ => c"CUDNN_UNKNOWN_STATUS",
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use super::device::code;
 use crate::entry::{Out, entry_points};
 use crate::runtime::status::{INVALID_VALUE, MEMORY_ALLOCATION, SUCCESS, Status, UNKNOWN};
-use crate::runtime::{checked, ready};
+use crate::runtime::{checked, ready, synchronize};
 use crate::{device, memory};
 
 const FIRST: usize = 0x1000;
@@ -100,6 +100,6 @@ entry_points! {
 
     /// Waits for the device; nothing is ever under way.
     fn cuCtxSynchronize() -> Status {
-        code(ready().map(|_| ()))
+        code(synchronize())
     }
 }

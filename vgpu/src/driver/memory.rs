@@ -5,8 +5,9 @@ use std::ffi::{c_int, c_uint, c_void};
 use super::context;
 use super::device::code;
 use crate::entry::{Out, entry_points};
+use crate::graph::{Kind, capture};
 use crate::runtime::status::{INVALID_VALUE, MEMORY_ALLOCATION, Status, UNKNOWN};
-use crate::runtime::{allocate_host, free_host, host_range, ready};
+use crate::runtime::{allocate_host, free_device, free_host, host_range, ordered, ready};
 use crate::{address_space, copy, device, memory};
 
 /// `CUdeviceptr`.
@@ -17,7 +18,21 @@ fn done(valid: bool) -> Status {
 }
 
 fn copied(target: DevicePointer, source: DevicePointer, bytes: usize) -> Status {
-    done(copy::copy(target as *mut c_void, source as *const c_void, bytes))
+    code(capture::forbid_unsafe().and_then(|()| {
+        let copied = copy::copy(target as *mut c_void, source as *const c_void, bytes);
+        if copied { Ok(()) } else { Err(INVALID_VALUE) }
+    }))
+}
+
+fn copied_in_order(
+    target: DevicePointer,
+    source: DevicePointer,
+    bytes: usize,
+    stream: *mut c_void,
+) -> Status {
+    code(ordered(stream, Kind::Copy, "cuMemcpyAsync", move || {
+        copy::copy(target as *mut c_void, source as *const c_void, bytes)
+    }))
 }
 
 /// Attributes of `CUpointer_attribute` that programs here ask for.
@@ -44,6 +59,7 @@ entry_points! {
     /// Allocates device memory.
     fn cuMemAlloc_v2(pointer: Out<DevicePointer>, bytes: usize) -> Status {
         code(ready().and_then(|_| {
+            capture::forbid_unsafe()?;
             let address = memory::allocate(bytes as u64).map_err(|_| MEMORY_ALLOCATION)?;
             pointer.set(address as DevicePointer);
             Ok(())
@@ -52,9 +68,7 @@ entry_points! {
 
     /// Frees device memory.
     fn cuMemFree_v2(pointer: DevicePointer) -> Status {
-        code(ready().and_then(|_| {
-            if memory::free(pointer as *mut c_void) { Ok(()) } else { Err(INVALID_VALUE) }
-        }))
+        code(free_device(pointer as *mut c_void))
     }
 
     /// Allocates pinned host memory.
@@ -106,9 +120,9 @@ entry_points! {
         target: DevicePointer,
         source: *const c_void,
         bytes: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) -> Status {
-        copied(target, source as DevicePointer, bytes)
+        copied_in_order(target, source as DevicePointer, bytes, stream)
     }
 
     /// Copies to the host.
@@ -121,9 +135,9 @@ entry_points! {
         target: *mut c_void,
         source: DevicePointer,
         bytes: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) -> Status {
-        copied(target as DevicePointer, source, bytes)
+        copied_in_order(target as DevicePointer, source, bytes, stream)
     }
 
     /// Copies on or between devices.
@@ -131,9 +145,9 @@ entry_points! {
         target: DevicePointer,
         source: DevicePointer,
         bytes: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) -> Status {
-        copied(target, source, bytes)
+        copied_in_order(target, source, bytes, stream)
     }
 
     /// Sets bytes.
@@ -146,8 +160,10 @@ entry_points! {
         target: DevicePointer,
         value: u8,
         bytes: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) -> Status {
-        done(copy::set(target as *mut c_void, value, bytes))
+        code(ordered(stream, Kind::Set, "cuMemsetAsync", move || {
+            copy::set(target as *mut c_void, value, bytes)
+        }))
     }
 }

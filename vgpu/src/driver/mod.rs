@@ -5,4 +5,6 @@ mod device;
 mod logs;
 mod memory;
 mod module;
+mod pool;
 mod stream;
+mod virtual_memory;

@@ -25,9 +25,10 @@ fn function(handle: *mut c_void) -> Result<&'static Kernel, Status> {
     FUNCTIONS.get(handle).map(|kernel| *kernel).ok_or(INVALID_RESOURCE_HANDLE)
 }
 
-fn run(handle: *mut c_void) -> Status {
+fn run(handle: *mut c_void, stream: *mut c_void) -> Status {
     // Arguments of such kernels have no known types, and none of them is a fill.
-    code(function(handle).map(|kernel| launch::launch_kernel(kernel, std::ptr::null())))
+    let kernel = function(handle);
+    code(kernel.and_then(|kernel| launch::launch_kernel(kernel, std::ptr::null(), stream)))
 }
 
 /// `CUfunction_attribute`: threads a block, registers, PTX and binary version.
@@ -92,11 +93,11 @@ entry_points! {
         _block_y: c_uint,
         _block_z: c_uint,
         _shared_bytes: c_uint,
-        _stream: *mut c_void,
+        stream: *mut c_void,
         _arguments: Arguments,
         _extra: *const *const c_void,
     ) -> Status {
-        run(handle)
+        run(handle, stream)
     }
 
     /// Launches a kernel whose blocks wait for each other.
@@ -109,10 +110,10 @@ entry_points! {
         _block_y: c_uint,
         _block_z: c_uint,
         _shared_bytes: c_uint,
-        _stream: *mut c_void,
+        stream: *mut c_void,
         _arguments: Arguments,
     ) -> Status {
-        run(handle)
+        run(handle, stream)
     }
 
     /// One attribute of a kernel.

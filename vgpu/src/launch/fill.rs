@@ -43,31 +43,53 @@ impl FillElement {
     }
 }
 
-/// Writes the constant, if the tensor is small and the arguments make sense.
-pub(crate) fn carry_out(element: FillElement, arguments: Arguments) {
-    if arguments.is_null() {
-        return;
+/// One launch of such a kernel.
+pub(super) struct Fill {
+    element: FillElement,
+    /// The constant, in as many bytes as the element has.
+    constant: [u8; MOST_BYTES],
+    target: usize,
+    bytes: usize,
+}
+
+/// Of the largest element, a complex number of two doubles.
+const MOST_BYTES: usize = 16;
+
+impl Fill {
+    /// What a launch with `arguments` fills, if it is small.
+    pub(super) fn of(element: FillElement, arguments: Arguments) -> Option<Self> {
+        if arguments.is_null() {
+            return None;
+        }
+        let mut constant = [0; MOST_BYTES];
+        // SAFETY: the kernel's signature, known from its name, has an `int`, the functor (whose only
+        // member is the constant) and an array of one pointer first; the runtime passes one valid
+        // pointer to each.
+        let (count, target) = unsafe {
+            let functor = arguments.add(1).read().cast::<u8>();
+            functor.copy_to_nonoverlapping(constant.as_mut_ptr(), element.bytes);
+            (
+                arguments.read().cast::<i32>().read_unaligned(),
+                arguments.add(2).read().cast::<usize>().read_unaligned(),
+            )
+        };
+        let bytes = usize::try_from(count).ok()?.checked_mul(element.bytes)?;
+        (1..=copy::LIMIT).contains(&bytes).then_some(Self { element, constant, target, bytes })
     }
-    // SAFETY: the kernel's signature, known from its name, has an `int`, the functor (whose only
-    // member is the constant) and an array of one pointer first; the runtime passes one valid
-    // pointer to each.
-    let (count, constant, target) = unsafe {
-        (
-            arguments.read().cast::<i32>().read_unaligned(),
-            arguments.add(1).read().cast::<u8>(),
-            arguments.add(2).read().cast::<*mut c_void>().read_unaligned(),
-        )
-    };
-    let Ok(count) = usize::try_from(count) else { return };
-    let bytes = count * element.bytes;
-    if bytes == 0 || bytes > copy::LIMIT || !memory::is_allocated(target, bytes as u64) {
-        return;
+
+    /// Writes the constant, if the tensor is allocated.
+    pub(super) fn carry_out(&self) {
+        let target = self.target as *mut c_void;
+        if !memory::is_allocated(target, self.bytes as u64) {
+            return;
+        }
+        let constant = self.constant.as_ptr();
+        // SAFETY: `target` has `bytes` allocated bytes, the constant is one element long, and the two
+        // are apart: the constant lies on the host's side.
+        unsafe { fill(target.cast(), constant, self.element.bytes, self.bytes) };
+        copy::wrote(self.target as u64, self.bytes as u64);
+        activity::computed_fill();
     }
-    // SAFETY: `target` has `bytes` allocated bytes, the constant is one element long, and the two
-    // are apart: arguments lie on the host's side.
-    unsafe { fill(target.cast(), constant, element.bytes, bytes) };
-    copy::wrote(target as u64, bytes as u64);
-    activity::computed_fill();
 }
 
 /// Repeats the `element` bytes at `constant` over the `bytes` bytes at `target`. What is written

@@ -4,6 +4,8 @@ pub(crate) mod fill;
 
 use std::ffi::c_void;
 
+use self::fill::Fill;
+use crate::graph::{Kind, capture};
 use crate::kernel::{self, Kernel};
 use crate::runtime::status::{INVALID_DEVICE_FUNCTION, NO_DEVICE, NO_KERNEL_IMAGE, Status};
 use crate::{activity, device};
@@ -12,21 +14,31 @@ use crate::{activity, device};
 pub(crate) type Arguments = *const *const c_void;
 
 /// Launches the kernel behind host stub `stub` on the calling thread's device.
-pub(crate) fn launch(stub: *const c_void, arguments: Arguments) -> Result<(), Status> {
+pub(crate) fn launch(
+    stub: *const c_void,
+    arguments: Arguments,
+    stream: *mut c_void,
+) -> Result<(), Status> {
     let kernel = kernel::find(stub).ok_or(INVALID_DEVICE_FUNCTION)?;
     let ordinal = device::current();
     let device = device::machine().and_then(|machine| machine.device(ordinal)).ok_or(NO_DEVICE)?;
     kernel.code(ordinal, device).ok_or(NO_KERNEL_IMAGE)?;
-    launch_kernel(kernel, arguments);
-    Ok(())
+    launch_kernel(kernel, arguments, stream)
 }
 
-/// Launches `kernel`.
-pub(crate) fn launch_kernel(kernel: &'static Kernel, arguments: Arguments) {
+/// Launches `kernel` on `stream`.
+pub(crate) fn launch_kernel(
+    kernel: &'static Kernel,
+    arguments: Arguments,
+    stream: *mut c_void,
+) -> Result<(), Status> {
     // A context that no longer fits is told by the allocation that comes next; a launch cannot be.
     let _ = device::make_context(device::current());
-    activity::launched_kernel(kernel);
-    if let Some(element) = kernel.fill {
-        fill::carry_out(element, arguments);
-    }
+    let fill = kernel.fill.and_then(|element| Fill::of(element, arguments));
+    capture::submit(stream, Kind::Kernel, &kernel.name, move || {
+        activity::launched_kernel(kernel);
+        if let Some(fill) = &fill {
+            fill.carry_out();
+        }
+    })
 }

@@ -10,6 +10,7 @@ use super::operation::{Exchange, Operation};
 use super::reduction::{Reduction, forget_scaled_sum, make_scaled_sum};
 use super::{Failure, finish, status, watchdog};
 use crate::entry::{Out, entry_points};
+use crate::graph::capture;
 use crate::{activity, copy, memory};
 
 /// One exchange of `count` elements, as the calls below describe it.
@@ -36,6 +37,13 @@ impl Request {
         self,
         exchange: impl FnOnce(Element, &Communicator) -> Result<Exchange, Failure>,
     ) -> Result<(), Failure> {
+        if capture::is_under_way_on(self.stream) {
+            activity::not_implemented("NCCL within a CUDA graph");
+            return Err(Failure::new(
+                status::INVALID_USAGE,
+                "the virtual GPU captures no NCCL call into a CUDA graph",
+            ));
+        }
         let communicator = communicator(self.communicator)?;
         communicator.check()?;
         let element = Element::of(self.element)?;

@@ -10,6 +10,8 @@ use super::status::{
 };
 use crate::device::{self, Machine};
 use crate::entry::{In, Out, entry_points};
+use crate::graph::capture;
+use crate::memory::pool;
 use crate::nccl::watchdog;
 
 /// The machine, unless there is none or this process was forked from one that used it.
@@ -27,6 +29,17 @@ pub(crate) fn checked(ordinal: c_int) -> Result<(usize, &'static Device), Status
     let machine = ready()?;
     let ordinal = usize::try_from(ordinal).map_err(|_| INVALID_DEVICE)?;
     machine.device(ordinal).map(|device| (ordinal, device)).ok_or(INVALID_DEVICE)
+}
+
+/// Waits for the calling thread's device; nothing is ever under way.
+pub(crate) fn synchronize() -> Result<(), Status> {
+    ready()?;
+    let ordinal = device::current();
+    capture::forbid_device(ordinal)?;
+    watchdog::synchronize();
+    device::make_context(ordinal)?;
+    pool::synchronized();
+    Ok(())
 }
 
 /// Largest pitch and grid, as all cards since compute capability 3.0 have them.
@@ -77,9 +90,11 @@ pub(crate) fn attribute(ordinal: usize, device: &Device, attribute: c_int) -> c_
         89..=91 => 1, // concurrent managed access, preemption, registered host pointers
         95 => 1,      // cooperative launch
         97 => device.shared_memory_per_block_optin,
-        99 => 1, // host memory can be registered
+        99 => 1,        // host memory can be registered
+        102 | 103 => 1, // virtual memory management, shared by file descriptor
         106 => device.blocks_per_multiprocessor,
         111 => reserved_shared(device),
+        115 => 1,                   // memory pools
         120 => c_int::from(hopper), // clusters
         126 => {
             if hopper {
@@ -167,8 +182,7 @@ entry_points! {
 
     /// Waits for the device; nothing is ever under way.
     fn cudaDeviceSynchronize() -> Status {
-        watchdog::synchronize();
-        status(ready().and_then(|_| Ok(device::make_context(device::current())?)))
+        status(synchronize())
     }
 
     /// CUDA version that the driver supports, 0 without a driver; asking starts nothing.

@@ -1,32 +1,55 @@
 //! Events: marks in a stream, and the time between two.
 
 use std::ffi::{c_uint, c_void};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::device::ready;
-use super::status::{INVALID_RESOURCE_HANDLE, Status, UNKNOWN, status};
+use super::status::{
+    CAPTURED_EVENT, INVALID_RESOURCE_HANDLE, INVALID_VALUE, Status, UNKNOWN, status,
+};
 use super::stream::stream;
 use crate::activity;
 use crate::entry::{Out, entry_points};
+use crate::graph::{Kind, capture};
 use crate::handles::Handles;
+use crate::memory::pool;
 use crate::nccl::watchdog;
 
-/// Kernels launched when the event was recorded, plus one; 0 if it never was.
-pub(super) struct Event(AtomicU64);
+/// An event of a program.
+pub(super) struct Event {
+    /// Kernels launched when it was recorded, plus one; 0 if it never was.
+    moment: Arc<AtomicU64>,
+    flags: c_uint,
+    /// What it stands for if it was recorded in a capture.
+    mark: Mutex<Option<capture::Mark>>,
+}
+
+/// Bits of an event's flags.
+const DISABLE_TIMING: c_uint = 2;
+const INTERPROCESS: c_uint = 4;
+/// Bit of the flags of a record or a wait: in a capture it becomes a node instead of an order.
+const EXTERNAL: c_uint = 1;
 
 /// All live events.
 static EVENTS: Handles<Event> = Handles::new();
 
 /// The event behind `handle`.
-pub(super) fn event(handle: *mut c_void) -> Result<Arc<Event>, Status> {
+fn event(handle: *mut c_void) -> Result<Arc<Event>, Status> {
     EVENTS.get(handle).ok_or(INVALID_RESOURCE_HANDLE)
 }
 
 impl Event {
-    /// An event that was not recorded.
-    const fn new() -> Self {
-        Self(AtomicU64::new(0))
+    fn at(moment: u64, flags: c_uint) -> Self {
+        Self { moment: Arc::new(AtomicU64::new(moment)), flags, mark: Mutex::new(None) }
+    }
+
+    fn mark(&self) -> Option<capture::Mark> {
+        self.mark.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_mark(&self, mark: Option<capture::Mark>) {
+        *self.mark.lock().unwrap_or_else(PoisonError::into_inner) = mark;
     }
 }
 
@@ -36,7 +59,14 @@ impl Event {
 const MILLISECONDS_PER_LAUNCH: f32 = 0.1;
 
 fn elapsed(start: &Event, end: &Event) -> Result<f32, Status> {
-    let (start, end) = (start.0.load(Ordering::Relaxed), end.0.load(Ordering::Relaxed));
+    if (start.flags | end.flags) & DISABLE_TIMING != 0 {
+        return Err(INVALID_RESOURCE_HANDLE);
+    }
+    if start.mark().is_some() || end.mark().is_some() {
+        return Err(CAPTURED_EVENT);
+    }
+    let moment = |event: &Event| event.moment.load(Ordering::Relaxed);
+    let (start, end) = (moment(start), moment(end));
     if start == 0 || end == 0 {
         return Err(INVALID_RESOURCE_HANDLE);
     }
@@ -44,28 +74,67 @@ fn elapsed(start: &Event, end: &Event) -> Result<f32, Status> {
     Ok((end as i64 - start as i64) as f32 * MILLISECONDS_PER_LAUNCH)
 }
 
-fn create(handle: Out<*mut c_void>) -> Status {
-    status(ready().map(|_| handle.set(EVENTS.insert(Event::new()))))
+fn create(handle: Out<*mut c_void>, flags: c_uint) -> Result<(), Status> {
+    ready()?;
+    if flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
+        return Err(INVALID_VALUE);
+    }
+    handle.set(EVENTS.insert(Event::at(0, flags)));
+    Ok(())
 }
 
-fn record(handle: *mut c_void, on: *mut c_void) -> Status {
-    status(stream(on).and(event(handle)).map(|event| {
+fn record(handle: *mut c_void, on: *mut c_void, flags: c_uint) -> Result<(), Status> {
+    stream(on)?;
+    let event = event(handle)?;
+    let moment = event.moment.clone();
+    let happens = move || moment.store(activity::launches() + 1, Ordering::Relaxed);
+    if flags & EXTERNAL != 0 {
+        event.set_mark(None);
+        return capture::submit(on, Kind::RecordEvent, "cudaEventRecord", happens);
+    }
+    let mark = capture::mark(on)?;
+    if mark.is_none() {
         watchdog::recorded(handle as usize, on as usize);
-        event.0.store(activity::launches() + 1, Ordering::Relaxed);
-    }))
+        happens();
+    }
+    event.set_mark(mark);
+    Ok(())
 }
+
+/// Has stream `on` wait for an event.
+pub(super) fn wait_on(on: *mut c_void, handle: *mut c_void, flags: c_uint) -> Result<(), Status> {
+    stream(on)?;
+    let event = event(handle)?;
+    if flags & EXTERNAL != 0 {
+        return capture::submit(on, Kind::WaitEvent, "cudaStreamWaitEvent", || ());
+    }
+    // Who waits for what was never recorded waits for nothing.
+    let mark = event.mark();
+    if mark.is_none() && event.moment.load(Ordering::Relaxed) == 0 {
+        return Ok(());
+    }
+    capture::wait(on, mark.as_ref())
+}
+
+/// `cudaIpcEventHandle_t`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct IpcEvent([u8; 64]);
+
+/// Marks a handle of this library. Nothing follows: whatever was recorded has happened.
+const IPC_EVENT: [u8; 8] = *b"vramfitE";
 
 entry_points! {
     on_panic = UNKNOWN;
 
     /// Makes an event.
     fn cudaEventCreate(handle: Out<*mut c_void>) -> Status {
-        create(handle)
+        status(create(handle, 0))
     }
 
     /// Makes an event.
-    fn cudaEventCreateWithFlags(handle: Out<*mut c_void>, _flags: c_uint) -> Status {
-        create(handle)
+    fn cudaEventCreateWithFlags(handle: Out<*mut c_void>, flags: c_uint) -> Status {
+        status(create(handle, flags))
     }
 
     /// Ends an event.
@@ -76,28 +145,32 @@ entry_points! {
 
     /// Marks this moment.
     fn cudaEventRecord(handle: *mut c_void, on: *mut c_void) -> Status {
-        record(handle, on)
+        status(record(handle, on, 0))
     }
 
     /// Marks this moment.
     fn cudaEventRecordWithFlags(
         handle: *mut c_void,
         on: *mut c_void,
-        _flags: c_uint,
+        flags: c_uint,
     ) -> Status {
-        record(handle, on)
+        status(record(handle, on, flags))
     }
 
     /// Whether an event has happened: it has.
     fn cudaEventQuery(handle: *mut c_void) -> Status {
         watchdog::queried(handle as usize);
-        status(event(handle).map(|_| ()))
+        status(event(handle).and_then(|event| capture::forbid_captured(event.mark().as_ref())))
     }
 
     /// Waits for an event.
     fn cudaEventSynchronize(handle: *mut c_void) -> Status {
-        watchdog::synchronize();
-        status(event(handle).map(|_| ()))
+        status(event(handle).and_then(|event| {
+            capture::forbid_captured(event.mark().as_ref())?;
+            watchdog::synchronize();
+            pool::synchronized();
+            Ok(())
+        }))
     }
 
     /// Milliseconds between two events.
@@ -111,6 +184,31 @@ entry_points! {
             Ok(())
         }))
     }
+
+    /// How another process names an event.
+    fn cudaIpcGetEventHandle(answer: Out<IpcEvent>, handle: *mut c_void) -> Status {
+        status(event(handle).and_then(|event| {
+            if event.flags & INTERPROCESS == 0 {
+                return Err(INVALID_RESOURCE_HANDLE);
+            }
+            let mut bytes = [0; 64];
+            bytes[..8].copy_from_slice(&IPC_EVENT);
+            answer.set(IpcEvent(bytes));
+            Ok(())
+        }))
+    }
+
+    /// Another process's event, by the name that it gave.
+    fn cudaIpcOpenEventHandle(handle: Out<*mut c_void>, name: IpcEvent) -> Status {
+        status(ready().and_then(|_| {
+            if !name.0.starts_with(&IPC_EVENT) {
+                return Err(INVALID_VALUE);
+            }
+            let flags = DISABLE_TIMING | INTERPROCESS;
+            handle.set(EVENTS.insert(Event::at(activity::launches() + 1, flags)));
+            Ok(())
+        }))
+    }
 }
 
 #[cfg(test)]
@@ -119,10 +217,11 @@ mod tests {
 
     #[test]
     fn a_launch_takes_the_same_time_however_many_came_before() {
-        let event = |launches| Event(AtomicU64::new(launches));
+        let event = |launches| Event::at(launches, 0);
         assert_eq!(elapsed(&event(1), &event(3)).ok(), Some(0.2));
         let late = 1 << 40;
         assert_eq!(elapsed(&event(late), &event(late + 1)).ok(), Some(0.1));
         assert_eq!(elapsed(&event(0), &event(1)), Err(INVALID_RESOURCE_HANDLE));
+        assert_eq!(elapsed(&Event::at(1, DISABLE_TIMING), &event(1)), Err(INVALID_RESOURCE_HANDLE));
     }
 }

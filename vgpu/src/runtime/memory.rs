@@ -1,96 +1,15 @@
-//! Memory management: device memory, pinned host memory, copies, memsets, pointer attributes.
+//! Memory management: device memory, copies, memsets, pointer attributes.
 
-use std::collections::BTreeMap;
-use std::ffi::{c_int, c_uint, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::ffi::{c_int, c_void};
 
 use super::device::{checked, ready};
-use super::status::{INVALID_VALUE, MEMORY_ALLOCATION, Status, UNKNOWN, status};
+use super::host::host_range;
+use super::status::{INVALID_VALUE, Status, UNKNOWN, status};
 use crate::entry::{Out, entry_points};
+use crate::graph::{Kind, capture};
+use crate::memory::pool;
 use crate::nccl::watchdog;
 use crate::{address_space, copy, device, memory};
-
-/// What is known of a range of pinned host memory.
-#[derive(Clone, Copy)]
-struct HostRange {
-    bytes: usize,
-    /// Allocated here, not merely registered.
-    owned: bool,
-}
-
-static HOST: Mutex<BTreeMap<usize, HostRange>> = Mutex::new(BTreeMap::new());
-
-/// The pinned host range that holds `pointer`: its start and length in bytes.
-pub(crate) fn host_range(pointer: *const c_void) -> Option<(usize, usize)> {
-    let host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
-    let (&start, range) = host.range(..=pointer as usize).next_back()?;
-    ((pointer as usize) < start + range.bytes).then_some((start, range.bytes))
-}
-
-/// Allocates pinned host memory. Pages take memory only once they are touched, as on a real machine
-/// they would at once: what the host's own limits would say is not modelled.
-pub(crate) fn allocate_host(bytes: usize) -> Result<*mut c_void, Status> {
-    ready()?;
-    let bytes = bytes.max(1).next_multiple_of(4096);
-    // SAFETY: an anonymous mapping at an address of the kernel's choice.
-    let address = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if address == libc::MAP_FAILED {
-        return Err(MEMORY_ALLOCATION);
-    }
-    let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
-    host.insert(address as usize, HostRange { bytes, owned: true });
-    Ok(address)
-}
-
-/// Frees pinned host memory.
-pub(crate) fn free_host(pointer: *mut c_void) -> Result<(), Status> {
-    if pointer.is_null() {
-        return Ok(());
-    }
-    let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
-    match host.get(&(pointer as usize)) {
-        Some(range) if range.owned => {
-            // SAFETY: the mapping was made by `allocate_host`, is as long as noted, and its owner
-            // gives it up.
-            unsafe { libc::munmap(pointer, range.bytes) };
-            host.remove(&(pointer as usize));
-            Ok(())
-        }
-        _ => Err(INVALID_VALUE),
-    }
-}
-
-/// Pins a range that the program allocated itself.
-fn register_host(pointer: *mut c_void, bytes: usize) -> Result<(), Status> {
-    ready()?;
-    if pointer.is_null() || bytes == 0 || (pointer as usize).checked_add(bytes).is_none() {
-        return Err(INVALID_VALUE);
-    }
-    let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
-    host.insert(pointer as usize, HostRange { bytes, owned: false });
-    Ok(())
-}
-
-/// Undoes [`register_host`].
-fn unregister_host(pointer: *mut c_void) -> Result<(), Status> {
-    let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
-    match host.get(&(pointer as usize)) {
-        Some(range) if !range.owned => {
-            host.remove(&(pointer as usize));
-            Ok(())
-        }
-        _ => Err(INVALID_VALUE),
-    }
-}
 
 /// The part of `cudaPointerAttributes` that CUDA 12 and 13 share.
 #[repr(C)]
@@ -125,8 +44,47 @@ fn pointer_attributes(pointer: *mut c_void) -> PointerAttributes {
     }
 }
 
-fn done(valid: bool) -> Status {
-    status(if valid { Ok(()) } else { Err(INVALID_VALUE) })
+fn valid_or_refused(valid: bool) -> Result<(), Status> {
+    if valid { Ok(()) } else { Err(INVALID_VALUE) }
+}
+
+/// Frees device memory, also of a pool or a graph.
+pub(crate) fn free_device(pointer: *mut c_void) -> Result<(), Status> {
+    ready()?;
+    // `cudaFree(nullptr)` is the usual way to make a context.
+    if pointer.is_null() {
+        return Ok(device::make_context(device::current())?);
+    }
+    capture::forbid_unsafe()?;
+    let address = pointer as u64;
+    // A forked child has its parent's pointers, but must not free what is the parent's.
+    valid_or_refused(memory::free(pointer) || pool::free(address) || memory::graph::free(address))
+}
+
+/// Gives `stream` work that may fail if it is done now: `work` is captured, or done and its result
+/// the call's.
+pub(crate) fn ordered(
+    stream: *mut c_void,
+    kind: Kind,
+    name: &str,
+    work: impl Fn() -> bool + Send + Sync + Copy + 'static,
+) -> Result<(), Status> {
+    let captured = capture::take(stream, kind, name, move || {
+        work();
+    })?;
+    valid_or_refused(captured || work())
+}
+
+fn copy_ordered(
+    target: *mut c_void,
+    source: *const c_void,
+    bytes: usize,
+    stream: *mut c_void,
+) -> Result<(), Status> {
+    let (target, source) = (target as usize, source as usize);
+    ordered(stream, Kind::Copy, "cudaMemcpyAsync", move || {
+        copy::copy(target as *mut c_void, source as *const c_void, bytes)
+    })
 }
 
 entry_points! {
@@ -139,6 +97,7 @@ entry_points! {
         }
         pointer.set(std::ptr::null_mut());
         status(ready().and_then(|_| {
+            capture::forbid_unsafe()?;
             pointer.set(memory::allocate(bytes as u64)?);
             Ok(())
         }))
@@ -146,12 +105,7 @@ entry_points! {
 
     /// Frees device memory.
     fn cudaFree(pointer: *mut c_void) -> Status {
-        // `cudaFree(nullptr)` is the usual way to make a context.
-        if pointer.is_null() {
-            return status(ready().and_then(|_| Ok(device::make_context(device::current())?)));
-        }
-        // A forked child has its parent's pointers, but must not free what is the parent's.
-        status(ready().and_then(|_| if memory::free(pointer) { Ok(()) } else { Err(INVALID_VALUE) }))
+        status(free_device(pointer))
     }
 
     /// Free and total memory of the current device; makes its context.
@@ -164,41 +118,6 @@ entry_points! {
         }))
     }
 
-    /// Allocates pinned host memory.
-    fn cudaHostAlloc(pointer: Out<*mut c_void>, bytes: usize, _flags: c_uint) -> Status {
-        status(allocate_host(bytes).map(|address| pointer.set(address)))
-    }
-
-    /// Allocates pinned host memory.
-    fn cudaMallocHost(pointer: Out<*mut c_void>, bytes: usize) -> Status {
-        status(allocate_host(bytes).map(|address| pointer.set(address)))
-    }
-
-    /// Frees pinned host memory.
-    fn cudaFreeHost(pointer: *mut c_void) -> Status {
-        status(free_host(pointer))
-    }
-
-    /// Pins host memory.
-    fn cudaHostRegister(pointer: *mut c_void, bytes: usize, _flags: c_uint) -> Status {
-        status(register_host(pointer, bytes))
-    }
-
-    /// Unpins host memory.
-    fn cudaHostUnregister(pointer: *mut c_void) -> Status {
-        status(unregister_host(pointer))
-    }
-
-    /// The device's address of pinned host memory: with unified addressing the same.
-    fn cudaHostGetDevicePointer(
-        target: Out<*mut c_void>,
-        pointer: *mut c_void,
-        _flags: c_uint,
-    ) -> Status {
-        target.set(pointer);
-        done(host_range(pointer).is_some())
-    }
-
     /// Copies.
     fn cudaMemcpy(
         target: *mut c_void,
@@ -206,8 +125,11 @@ entry_points! {
         bytes: usize,
         _kind: c_int,
     ) -> Status {
-        watchdog::synchronize();
-        done(copy::copy(target, source, bytes))
+        status(capture::forbid_unsafe().and_then(|()| {
+            watchdog::synchronize();
+            pool::synchronized();
+            valid_or_refused(copy::copy(target, source, bytes))
+        }))
     }
 
     /// Copies, in order with a stream.
@@ -216,9 +138,9 @@ entry_points! {
         source: *const c_void,
         bytes: usize,
         _kind: c_int,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) -> Status {
-        done(copy::copy(target, source, bytes))
+        status(copy_ordered(target, source, bytes, stream))
     }
 
     /// Copies between devices.
@@ -228,11 +150,13 @@ entry_points! {
         source: *const c_void,
         source_device: c_int,
         bytes: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) -> Status {
-        status(checked(target_device).and(checked(source_device)).and_then(|_| {
-            if copy::copy(target, source, bytes) { Ok(()) } else { Err(INVALID_VALUE) }
-        }))
+        status(
+            checked(target_device)
+                .and(checked(source_device))
+                .and_then(|_| copy_ordered(target, source, bytes, stream)),
+        )
     }
 
     /// Copies rows.
@@ -244,14 +168,20 @@ entry_points! {
         width: usize,
         rows: usize,
         _kind: c_int,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) -> Status {
-        done(copy::copy_2d(target, target_pitch, source, source_pitch, width, rows))
+        let (target, source) = (target as usize, source as usize);
+        status(ordered(stream, Kind::Copy, "cudaMemcpy2DAsync", move || {
+            let (target, source) = (target as *mut c_void, source as *const c_void);
+            copy::copy_2d(target, target_pitch, source, source_pitch, width, rows)
+        }))
     }
 
     /// Sets bytes.
     fn cudaMemset(target: *mut c_void, value: c_int, bytes: usize) -> Status {
-        done(copy::set(target, value as u8, bytes))
+        status(capture::forbid_unsafe().and_then(|()| {
+            valid_or_refused(copy::set(target, value as u8, bytes))
+        }))
     }
 
     /// Sets bytes, in order with a stream.
@@ -259,9 +189,12 @@ entry_points! {
         target: *mut c_void,
         value: c_int,
         bytes: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) -> Status {
-        done(copy::set(target, value as u8, bytes))
+        let target = target as usize;
+        status(ordered(stream, Kind::Set, "cudaMemsetAsync", move || {
+            copy::set(target as *mut c_void, value as u8, bytes)
+        }))
     }
 
     /// What a pointer points at.

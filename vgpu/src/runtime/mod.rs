@@ -1,10 +1,15 @@
 //! The CUDA runtime (libcudart), one file a chapter of its manual.
 
+mod capture;
 mod device;
 mod driver_entry;
 mod event;
 mod function;
+mod graph;
+mod host;
+mod ipc;
 mod memory;
+pub(crate) mod pool;
 pub(crate) mod properties;
 mod properties_12;
 mod registration;
@@ -13,11 +18,13 @@ mod stream;
 mod symbol;
 mod version;
 
-pub(crate) use device::{attribute, checked, pci_address, ready};
+pub(crate) use capture::{begin, end, info, is_capturing};
+pub(crate) use device::{attribute, checked, pci_address, ready, synchronize};
 pub(crate) use driver_entry::driver_function;
 pub(crate) use function::resident_blocks;
-pub(crate) use memory::{allocate_host, free_host, host_range};
-pub(crate) use stream::{create_stream, destroy_stream, stream};
+pub(crate) use host::{allocate_host, free_host, host_range};
+pub(crate) use memory::{free_device, ordered};
+pub(crate) use stream::{create_stream, destroy_stream, stream, synchronize_stream};
 pub(crate) use version::runtime_version;
 
 /// CUDA's `dim3`.

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use super::status::{SUCCESS, Status, UNKNOWN, status};
+use super::status::{INVALID_VALUE, SUCCESS, Status, UNKNOWN, status};
 use super::{Dim3, symbol};
 use crate::entry::{In, Out, entry_points};
 use crate::launch::{self, Arguments};
@@ -24,8 +24,8 @@ thread_local! {
     static CONFIGURATION: Cell<Configuration> = Cell::default();
 }
 
-fn launch(stub: *const c_void, arguments: Arguments) -> Status {
-    status(launch::launch(stub, arguments))
+fn launch(stub: *const c_void, arguments: Arguments, stream: *mut c_void) -> Status {
+    status(launch::launch(stub, arguments, stream))
 }
 
 /// `cudaLaunchConfig_t`.
@@ -143,9 +143,9 @@ entry_points! {
         _block: Dim3,
         arguments: Arguments,
         _shared_bytes: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) -> Status {
-        launch(kernel, arguments)
+        launch(kernel, arguments, stream)
     }
 
     /// Launches a kernel.
@@ -155,9 +155,9 @@ entry_points! {
         _block: Dim3,
         arguments: Arguments,
         _shared_bytes: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) -> Status {
-        launch(stub, arguments)
+        launch(stub, arguments, stream)
     }
 
     /// Launches a kernel whose blocks wait for each other.
@@ -167,17 +167,20 @@ entry_points! {
         _block: Dim3,
         arguments: Arguments,
         _shared_bytes: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) -> Status {
-        launch(stub, arguments)
+        launch(stub, arguments, stream)
     }
 
     /// Launches a kernel with attributes.
     fn cudaLaunchKernelExC(
-        _configuration: In<LaunchConfiguration>,
+        configuration: In<LaunchConfiguration>,
         stub: *const c_void,
         arguments: Arguments,
     ) -> Status {
-        launch(stub, arguments)
+        let Some(configuration) = configuration.get() else {
+            return status(Err(INVALID_VALUE));
+        };
+        launch(stub, arguments, configuration.stream)
     }
 }

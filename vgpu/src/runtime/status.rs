@@ -16,15 +16,27 @@ pub(crate) const INITIALIZATION_ERROR: Status = 3;
 pub(crate) const INVALID_DEVICE_FUNCTION: Status = 98;
 pub(crate) const NO_DEVICE: Status = 100;
 pub(crate) const INVALID_DEVICE: Status = 101;
+pub(crate) const DEVICE_UNINITIALIZED: Status = 201;
+pub(crate) const MAP_FAILED: Status = 205;
 pub(crate) const NO_KERNEL_IMAGE: Status = 209;
 pub(crate) const INVALID_RESOURCE_HANDLE: Status = 400;
+pub(crate) const ILLEGAL_STATE: Status = 401;
 pub(crate) const SYMBOL_NOT_FOUND: Status = 500;
 pub(crate) const NOT_READY: Status = 600;
 pub(crate) const NOT_SUPPORTED: Status = 801;
+pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Status = 900;
+pub(crate) const STREAM_CAPTURE_INVALIDATED: Status = 901;
+pub(crate) const STREAM_CAPTURE_MERGE: Status = 902;
+pub(crate) const STREAM_CAPTURE_UNMATCHED: Status = 903;
+pub(crate) const STREAM_CAPTURE_UNJOINED: Status = 904;
+pub(crate) const STREAM_CAPTURE_ISOLATION: Status = 905;
+pub(crate) const STREAM_CAPTURE_IMPLICIT: Status = 906;
+pub(crate) const CAPTURED_EVENT: Status = 907;
+pub(crate) const STREAM_CAPTURE_WRONG_THREAD: Status = 908;
 pub(crate) const UNKNOWN: Status = 999;
 
 /// Code, the runtime's name, the driver's name, meaning (driver_types.h, cuda.h).
-const STATUSES: [(Status, &CStr, &CStr, &CStr); 13] = [
+const STATUSES: [(Status, &CStr, &CStr, &CStr); 25] = [
     (SUCCESS, c"cudaSuccess", c"CUDA_SUCCESS", c"no error"),
     (INVALID_VALUE, c"cudaErrorInvalidValue", c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
     (
@@ -58,6 +70,18 @@ const STATUSES: [(Status, &CStr, &CStr, &CStr); 13] = [
         c"invalid device ordinal",
     ),
     (
+        DEVICE_UNINITIALIZED,
+        c"cudaErrorDeviceUninitialized",
+        c"CUDA_ERROR_INVALID_CONTEXT",
+        c"invalid device context",
+    ),
+    (
+        MAP_FAILED,
+        c"cudaErrorMapBufferObjectFailed",
+        c"CUDA_ERROR_MAP_FAILED",
+        c"mapping of buffer object failed",
+    ),
+    (
         NO_KERNEL_IMAGE,
         c"cudaErrorNoKernelImageForDevice",
         c"CUDA_ERROR_NO_BINARY_FOR_GPU",
@@ -68,6 +92,12 @@ const STATUSES: [(Status, &CStr, &CStr, &CStr); 13] = [
         c"cudaErrorInvalidResourceHandle",
         c"CUDA_ERROR_INVALID_HANDLE",
         c"invalid resource handle",
+    ),
+    (
+        ILLEGAL_STATE,
+        c"cudaErrorIllegalState",
+        c"CUDA_ERROR_ILLEGAL_STATE",
+        c"the operation cannot be performed in the present state",
     ),
     (
         SYMBOL_NOT_FOUND,
@@ -81,6 +111,60 @@ const STATUSES: [(Status, &CStr, &CStr, &CStr); 13] = [
         c"cudaErrorNotSupported",
         c"CUDA_ERROR_NOT_SUPPORTED",
         c"operation not supported",
+    ),
+    (
+        STREAM_CAPTURE_UNSUPPORTED,
+        c"cudaErrorStreamCaptureUnsupported",
+        c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+        c"operation not permitted when stream is capturing",
+    ),
+    (
+        STREAM_CAPTURE_INVALIDATED,
+        c"cudaErrorStreamCaptureInvalidated",
+        c"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+        c"operation failed due to a previous error during capture",
+    ),
+    (
+        STREAM_CAPTURE_MERGE,
+        c"cudaErrorStreamCaptureMerge",
+        c"CUDA_ERROR_STREAM_CAPTURE_MERGE",
+        c"operation would result in a merge of separate capture sequences",
+    ),
+    (
+        STREAM_CAPTURE_UNMATCHED,
+        c"cudaErrorStreamCaptureUnmatched",
+        c"CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
+        c"capture was not ended in the same stream as it began",
+    ),
+    (
+        STREAM_CAPTURE_UNJOINED,
+        c"cudaErrorStreamCaptureUnjoined",
+        c"CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
+        c"capturing stream has unjoined work",
+    ),
+    (
+        STREAM_CAPTURE_ISOLATION,
+        c"cudaErrorStreamCaptureIsolation",
+        c"CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
+        c"dependency created on uncaptured work in another stream",
+    ),
+    (
+        STREAM_CAPTURE_IMPLICIT,
+        c"cudaErrorStreamCaptureImplicit",
+        c"CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+        c"operation would make the legacy stream depend on a capturing blocking stream",
+    ),
+    (
+        CAPTURED_EVENT,
+        c"cudaErrorCapturedEvent",
+        c"CUDA_ERROR_CAPTURED_EVENT",
+        c"operation not permitted on an event last recorded in a capturing stream",
+    ),
+    (
+        STREAM_CAPTURE_WRONG_THREAD,
+        c"cudaErrorStreamCaptureWrongThread",
+        c"CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
+        c"attempt to terminate a thread-local capture sequence from another thread",
     ),
     (UNKNOWN, c"cudaErrorUnknown", c"CUDA_ERROR_UNKNOWN", c"unknown error"),
 ];

@@ -8,7 +8,9 @@ use super::device::ready;
 use super::status::{INVALID_RESOURCE_HANDLE, Status, UNKNOWN, status};
 use crate::device;
 use crate::entry::{Out, entry_points};
+use crate::graph::{Kind, capture};
 use crate::handles::Handles;
+use crate::memory::pool;
 use crate::nccl::watchdog;
 
 /// A stream that a program made.
@@ -51,30 +53,22 @@ pub(crate) fn create_stream(flags: c_uint, priority: c_int) -> Result<*mut c_voi
 
 /// Ends a stream.
 pub(crate) fn destroy_stream(handle: *mut c_void) -> Result<(), Status> {
+    capture::forget_stream(handle);
     if STREAMS.remove(handle) { Ok(()) } else { Err(INVALID_RESOURCE_HANDLE) }
+}
+
+/// Waits until all work on a stream is done.
+pub(crate) fn synchronize_stream(handle: *mut c_void) -> Result<(), Status> {
+    stream(handle)?;
+    capture::forbid_stream(handle)?;
+    watchdog::synchronize();
+    pool::synchronized();
+    Ok(())
 }
 
 /// Answers a question about a stream.
 fn ask<T>(handle: *mut c_void, answer: Out<T>, question: impl FnOnce(&Stream) -> T) -> Status {
     status(stream(handle).map(|stream| answer.set(question(&stream))))
-}
-
-/// `cudaStreamCaptureStatusNone`: graphs are not captured here.
-const NOT_CAPTURING: c_int = 0;
-
-fn capture_info(
-    handle: *mut c_void,
-    answer: Out<c_int>,
-    id: Out<c_ulonglong>,
-    graph: Out<*mut c_void>,
-    dependencies: Out<*const c_void>,
-    dependency_count: Out<usize>,
-) -> Status {
-    id.set(0);
-    graph.set(std::ptr::null_mut());
-    dependencies.set(std::ptr::null());
-    dependency_count.set(0);
-    ask(handle, answer, |_| NOT_CAPTURING)
 }
 
 entry_points! {
@@ -126,18 +120,17 @@ entry_points! {
 
     /// Whether all work is done: it always is.
     fn cudaStreamQuery(handle: *mut c_void) -> Status {
-        status(stream(handle).map(|_| ()))
+        status(stream(handle).and_then(|_| capture::forbid_stream(handle)))
     }
 
     /// Waits until all work is done.
     fn cudaStreamSynchronize(handle: *mut c_void) -> Status {
-        watchdog::synchronize();
-        status(stream(handle).map(|_| ()))
+        status(synchronize_stream(handle))
     }
 
     /// Has a stream wait for an event.
-    fn cudaStreamWaitEvent(handle: *mut c_void, event: *mut c_void, _flags: c_uint) -> Status {
-        status(stream(handle).and(super::event::event(event)).map(|_| ()))
+    fn cudaStreamWaitEvent(handle: *mut c_void, event: *mut c_void, flags: c_uint) -> Status {
+        status(super::event::wait_on(handle, event, flags))
     }
 
     /// Calls the host after all work so far, which is at once.
@@ -147,80 +140,30 @@ entry_points! {
         argument: *mut c_void,
         _flags: c_uint,
     ) -> Status {
-        if let Some(callback) = callback {
-            // SAFETY: the program gave both the function and its argument for this call.
-            unsafe { callback(handle, 0, argument) };
-        }
-        status(Ok(()))
+        // A callback of this old kind cannot be captured.
+        status(stream(handle).and_then(|_| capture::forbid_stream(handle)).map(|()| {
+            if let Some(callback) = callback {
+                // SAFETY: the program gave both the function and its argument for this call.
+                unsafe { callback(handle, 0, argument) };
+            }
+        }))
     }
 
     /// Calls the host after all work so far, which is at once.
     fn cudaLaunchHostFunc(
-        _handle: *mut c_void,
+        handle: *mut c_void,
         function: Option<unsafe extern "C" fn(*mut c_void)>,
         argument: *mut c_void,
     ) -> Status {
-        if let Some(function) = function {
-            // SAFETY: the program gave both the function and its argument for this call.
-            unsafe { function(argument) };
-        }
-        status(Ok(()))
-    }
-
-    /// Whether the stream is being captured into a graph.
-    fn cudaStreamIsCapturing(handle: *mut c_void, answer: Out<c_int>) -> Status {
-        ask(handle, answer, |_| NOT_CAPTURING)
-    }
-
-    /// State of a capture. CUDA 13's arguments; CUDA 12 has the same under the name `_v3`, and under
-    /// this name a function that programs for CUDA 12 do not call any more.
-    fn cudaStreamGetCaptureInfo(
-        handle: *mut c_void,
-        answer: Out<c_int>,
-        id: Out<c_ulonglong>,
-        graph: Out<*mut c_void>,
-        dependencies: Out<*const c_void>,
-        edges: Out<*const c_void>,
-        dependency_count: Out<usize>,
-    ) -> Status {
-        edges.set(std::ptr::null());
-        capture_info(handle, answer, id, graph, dependencies, dependency_count)
-    }
-
-    /// State of a capture (CUDA 12, since 12.3).
-    fn cudaStreamGetCaptureInfo_v3(
-        handle: *mut c_void,
-        answer: Out<c_int>,
-        id: Out<c_ulonglong>,
-        graph: Out<*mut c_void>,
-        dependencies: Out<*const c_void>,
-        edges: Out<*const c_void>,
-        dependency_count: Out<usize>,
-    ) -> Status {
-        edges.set(std::ptr::null());
-        capture_info(handle, answer, id, graph, dependencies, dependency_count)
-    }
-
-    /// State of a capture (CUDA 12).
-    fn cudaStreamGetCaptureInfo_v2(
-        handle: *mut c_void,
-        answer: Out<c_int>,
-        id: Out<c_ulonglong>,
-        graph: Out<*mut c_void>,
-        dependencies: Out<*const c_void>,
-        dependency_count: Out<usize>,
-    ) -> Status {
-        capture_info(handle, answer, id, graph, dependencies, dependency_count)
-    }
-
-    /// Exchanges the thread's capture mode, which only matters while capturing.
-    fn cudaThreadExchangeStreamCaptureMode(mode: Out<c_int>) -> Status {
-        thread_local! {
-            static MODE: std::cell::Cell<c_int> = const { std::cell::Cell::new(0) };
-        }
-        if let Some(new) = mode.get() {
-            mode.set(MODE.replace(new));
-        }
-        status(Ok(()))
+        let argument = argument as usize;
+        status(stream(handle).and_then(|_| {
+            capture::submit(handle, Kind::Host, "cudaLaunchHostFunc", move || {
+                if let Some(function) = function {
+                    // SAFETY: the program gave both the function and its argument for this call, and
+                    // in a capture for each launch of its graph.
+                    unsafe { function(argument as *mut c_void) };
+                }
+            })
+        }))
     }
 }

@@ -4,13 +4,17 @@
 //! `scripts/setup.sh` sets for cargo.
 #![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
+mod allocator;
 mod cudnn;
 mod distributed;
 mod environments;
 mod exact;
+mod graphs;
 mod loader;
 mod machine;
 mod memory;
 mod shadow;
+mod sharing;
+mod streams;
 mod training;
 mod versions;

@@ -1,12 +1,19 @@
 //! Device memory: contexts, allocations and the capacity they are held to.
 
+mod arena;
+mod backing;
+pub(crate) mod graph;
+pub(crate) mod pool;
+pub(crate) mod shared;
+pub(crate) mod virtual_memory;
+
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use vramfit_vgpu_schema::Description;
 
-use crate::address_space::{self, AddressSpace};
+use crate::address_space::{self, AddressSpace, GRANULE};
 use crate::device::{self, Machine};
 use crate::{activity, processes, timeline};
 
@@ -14,10 +21,27 @@ use crate::{activity, processes, timeline};
 #[derive(Debug)]
 pub(crate) struct OutOfMemory;
 
+/// What a range of device addresses is used for, which says how it is given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// `cudaMalloc`.
+    Allocation,
+    /// Grown by a pool or a graph, which hand out parts of it.
+    Chunk,
+    /// Addresses alone, into which [`virtual_memory`] maps.
+    Reservation,
+    /// Another process's allocation.
+    Import,
+}
+
 /// What this process holds on one device, in bytes.
 #[derive(Default)]
 pub(crate) struct Holdings {
-    space: AddressSpace,
+    space: AddressSpace<Purpose>,
+    /// What is mapped into reservations: the handle of what is behind it.
+    mapped: AddressSpace<usize>,
+    /// What was created to be mapped, by place in the device's file.
+    physical: AddressSpace<()>,
     /// Charged for the context, once it is made.
     pub(crate) context: Option<u64>,
     /// Context and allocations.
@@ -104,35 +128,43 @@ pub(crate) fn allocate_on(ordinal: usize, bytes: u64) -> Result<*mut c_void, Out
     if bytes == 0 {
         return Ok(std::ptr::null_mut());
     }
-    let machine = device::machine().ok_or(OutOfMemory)?;
     let length = address_space::round_up(bytes).ok_or(OutOfMemory)?;
+    let address = take(ordinal, length, Purpose::Allocation, true)?;
+    Ok(address as *mut c_void)
+}
+
+/// Takes `length` bytes of addresses with memory behind them, and charges for them if `charged`.
+fn take(ordinal: usize, length: u64, purpose: Purpose, charged: bool) -> Result<u64, OutOfMemory> {
+    let machine = device::machine().ok_or(OutOfMemory)?;
     let mut held = holdings(ordinal);
-    charge(machine, ordinal, &mut held, length)?;
-    let Some(address) = held.space.take(ordinal, length) else {
+    if charged {
+        charge(machine, ordinal, &mut held, length)?;
+    }
+    let placed = place(ordinal, &mut held, length, purpose);
+    if placed.is_none() && charged {
         discharge(machine, ordinal, &mut held, length);
-        return Err(OutOfMemory);
-    };
-    if let Err(error) = address_space::map(address, length) {
+    }
+    placed.ok_or(OutOfMemory)
+}
+
+fn place(ordinal: usize, held: &mut Holdings, length: u64, purpose: Purpose) -> Option<u64> {
+    let address = held.space.take(address_space::addresses(ordinal), length, GRANULE, purpose)?;
+    let offset = address_space::offset_of(address);
+    let mapped = backing::file(ordinal).and_then(|it| backing::map(address, length, it, offset));
+    if let Err(error) = mapped {
         activity::internal_error(format!(
             "the host gave no address space for {length} bytes: {error}"
         ));
         held.space.give_back(address);
-        discharge(machine, ordinal, &mut held, length);
-        return Err(OutOfMemory);
+        return None;
     }
-    Ok(address as *mut c_void)
+    Some(address)
 }
 
-/// Frees what [`allocate`] returned; false for any other pointer. A null pointer is fine. A forked
-/// process frees nothing: what it inherited is charged to its parent.
-pub(crate) fn free(pointer: *mut c_void) -> bool {
-    if pointer.is_null() {
-        return true;
-    }
-    if device::forked() {
-        return false;
-    }
-    let (Some(ordinal), Some(machine)) = (address_space::ordinal_of(pointer), device::machine())
+/// Gives back what [`take`] took at `address` for `purpose`; false if it took nothing there.
+fn give_back(address: u64, purpose: Purpose, charged: bool) -> bool {
+    let (Some(ordinal), Some(machine)) =
+        (address_space::ordinal_of(address as *const c_void), device::machine())
     else {
         return false;
     };
@@ -140,22 +172,59 @@ pub(crate) fn free(pointer: *mut c_void) -> bool {
         return false;
     }
     let mut held = holdings(ordinal);
-    let Some(length) = held.space.give_back(pointer as u64) else { return false };
-    address_space::unmap(pointer as u64, length);
-    discharge(machine, ordinal, &mut held, length);
+    let Some((start, length, found)) = held.space.range_of(address) else { return false };
+    if start != address || found != purpose {
+        return false;
+    }
+    held.space.give_back(address);
+    backing::unmap(address, length);
+    if let Ok(file) = backing::file(ordinal) {
+        backing::discard(file, address_space::offset_of(address), length);
+    }
+    if charged {
+        discharge(machine, ordinal, &mut held, length);
+    }
     true
 }
 
-/// The allocation that holds `pointer`: its start and length in bytes.
-pub(crate) fn allocation_of(pointer: *const c_void) -> Option<(u64, u64)> {
-    let ordinal = address_space::ordinal_of(pointer)?;
-    holdings(ordinal).space.range_of(pointer as u64)
+/// Frees what [`allocate`] returned; false for any other pointer. A null pointer is fine. A forked
+/// process frees nothing: what it inherited is charged to its parent.
+pub(crate) fn free(pointer: *mut c_void) -> bool {
+    pointer.is_null() || !device::forked() && give_back(pointer as u64, Purpose::Allocation, true)
 }
 
-/// Whether all `bytes` from `pointer` on lie within one allocation.
+/// What holds `pointer`, an allocation or one mapping of a reservation: its start and length in bytes.
+pub(crate) fn allocation_of(pointer: *const c_void) -> Option<(u64, u64)> {
+    let held = holdings(address_space::ordinal_of(pointer)?);
+    match held.space.range_of(pointer as u64)? {
+        (.., Purpose::Reservation) => {
+            held.mapped.range_of(pointer as u64).map(|(start, length, _)| (start, length))
+        }
+        (start, length, _) => Some((start, length)),
+    }
+}
+
+/// Whether all `bytes` from `pointer` on lie within one allocation, or within mappings that follow one
+/// another in one reservation.
 pub(crate) fn is_allocated(pointer: *const c_void, bytes: u64) -> bool {
+    let Some(ordinal) = address_space::ordinal_of(pointer) else { return false };
+    let held = holdings(ordinal);
+    let address = pointer as u64;
+    let Some((start, length, purpose)) = held.space.range_of(address) else { return false };
     // A sum may wrap for a size that came from outside.
-    allocation_of(pointer).is_some_and(|(start, length)| bytes <= length - (pointer as u64 - start))
+    if bytes > length - (address - start) {
+        return false;
+    }
+    if purpose != Purpose::Reservation {
+        return true;
+    }
+    let end = address + bytes;
+    let mut covered = address;
+    while covered < end {
+        let Some((start, length, _)) = held.mapped.range_of(covered) else { return false };
+        covered = start + length;
+    }
+    bytes > 0 || held.mapped.range_of(address).is_some()
 }
 
 /// Free and total bytes of CUDA ordinal `ordinal`, as `cudaMemGetInfo` tells them. Makes the context.

@@ -18,10 +18,7 @@ pub(super) fn hinted(error: Error) -> Error {
         | ErrorKind::WorkerKilled { .. }
         | ErrorKind::WorkerEnded { .. }
         | ErrorKind::NothingMeasured { .. } => set().fold(error, |error, (variable, value)| {
-            error.hint(format!(
-                "`{variable}={value}` was passed on to it; the virtual GPU does not support \
-                 expandable_segments and cudaMallocAsync yet"
-            ))
+            error.hint(format!("`{variable}={value}` was passed on to it; try without it"))
         }),
         _ => error,
     }

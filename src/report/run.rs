@@ -55,6 +55,7 @@ pub fn summary(document: &RunDocument<'_>, seen: &RunReports, timeline: bool) ->
     if !seen.not_implemented.is_empty() {
         lines.push(format!("called, but not implemented: {}", seen.not_implemented.join(", ")));
     }
+    lines.extend(seen.estimates.iter().map(|it| format!("an estimate: {it}")));
     lines.extend(
         seen.internal_errors.iter().map(|it| format!("a failure inside the virtual GPU: {it}")),
     );

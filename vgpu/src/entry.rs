@@ -110,6 +110,14 @@ impl<T> Clone for In<T> {
 
 impl<T> Copy for In<T> {}
 
+impl<T: Copy> In<T> {
+    /// The value; none behind a null pointer.
+    pub(crate) fn get(self) -> Option<T> {
+        // SAFETY: the interface asks for a null pointer or one to an initialised value.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+}
+
 impl In<std::ffi::c_char> {
     /// The text, or an empty one for a null pointer or other than UTF-8.
     pub(crate) fn text<'a>(self) -> &'a str {

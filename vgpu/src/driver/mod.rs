@@ -2,7 +2,11 @@
 
 mod context;
 mod device;
+mod function;
+mod image;
+mod limits;
 mod logs;
 mod memory;
 mod module;
 mod stream;
+mod tensor_map;

@@ -13,9 +13,12 @@ mod stream;
 mod symbol;
 mod version;
 
-pub(crate) use device::{attribute, checked, pci_address, ready};
+pub(crate) use device::{
+    MAX_BLOCK, MAX_GRID, REGISTERS_PER_BLOCK, SHARED_PER_BLOCK, attribute, checked, pci_address, ready,
+    reserved_shared,
+};
 pub(crate) use driver_entry::driver_function;
-pub(crate) use function::resident_blocks;
+pub(crate) use function::TYPICAL_REGISTERS;
 pub(crate) use memory::{allocate_host, free_host, host_range};
 pub(crate) use stream::{create_stream, destroy_stream, stream};
 pub(crate) use version::runtime_version;

@@ -16,15 +16,19 @@ pub(crate) const INITIALIZATION_ERROR: Status = 3;
 pub(crate) const INVALID_DEVICE_FUNCTION: Status = 98;
 pub(crate) const NO_DEVICE: Status = 100;
 pub(crate) const INVALID_DEVICE: Status = 101;
+pub(crate) const INVALID_IMAGE: Status = 200;
 pub(crate) const NO_KERNEL_IMAGE: Status = 209;
+pub(crate) const UNSUPPORTED_LIMIT: Status = 215;
+pub(crate) const FILE_NOT_FOUND: Status = 301;
 pub(crate) const INVALID_RESOURCE_HANDLE: Status = 400;
 pub(crate) const SYMBOL_NOT_FOUND: Status = 500;
 pub(crate) const NOT_READY: Status = 600;
+pub(crate) const LAUNCH_OUT_OF_RESOURCES: Status = 701;
 pub(crate) const NOT_SUPPORTED: Status = 801;
 pub(crate) const UNKNOWN: Status = 999;
 
 /// Code, the runtime's name, the driver's name, meaning (driver_types.h, cuda.h).
-const STATUSES: [(Status, &CStr, &CStr, &CStr); 13] = [
+const STATUSES: [(Status, &CStr, &CStr, &CStr); 17] = [
     (SUCCESS, c"cudaSuccess", c"CUDA_SUCCESS", c"no error"),
     (INVALID_VALUE, c"cudaErrorInvalidValue", c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
     (
@@ -58,10 +62,28 @@ const STATUSES: [(Status, &CStr, &CStr, &CStr); 13] = [
         c"invalid device ordinal",
     ),
     (
+        INVALID_IMAGE,
+        c"cudaErrorInvalidKernelImage",
+        c"CUDA_ERROR_INVALID_IMAGE",
+        c"device kernel image is invalid",
+    ),
+    (
         NO_KERNEL_IMAGE,
         c"cudaErrorNoKernelImageForDevice",
         c"CUDA_ERROR_NO_BINARY_FOR_GPU",
         c"no kernel image is available for execution on the device",
+    ),
+    (
+        UNSUPPORTED_LIMIT,
+        c"cudaErrorUnsupportedLimit",
+        c"CUDA_ERROR_UNSUPPORTED_LIMIT",
+        c"limit is not supported on this architecture",
+    ),
+    (
+        FILE_NOT_FOUND,
+        c"cudaErrorFileNotFound",
+        c"CUDA_ERROR_FILE_NOT_FOUND",
+        c"file not found",
     ),
     (
         INVALID_RESOURCE_HANDLE,
@@ -76,6 +98,12 @@ const STATUSES: [(Status, &CStr, &CStr, &CStr); 13] = [
         c"named symbol not found",
     ),
     (NOT_READY, c"cudaErrorNotReady", c"CUDA_ERROR_NOT_READY", c"device not ready"),
+    (
+        LAUNCH_OUT_OF_RESOURCES,
+        c"cudaErrorLaunchOutOfResources",
+        c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+        c"too many resources requested for launch",
+    ),
     (
         NOT_SUPPORTED,
         c"cudaErrorNotSupported",

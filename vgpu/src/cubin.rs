@@ -40,10 +40,14 @@ const SYMBOL: usize = 24;
 const SYMBOLS: u32 = 2;
 const WITHOUT_BYTES: u32 = 8;
 
+/// What CUDA keeps of each block's shared memory is part of that section since architecture 90.
+const KEPT_SHARED: u64 = 1 << 10;
+
 /// Form of an attribute whose two bytes are the length of its value; the others have it right there.
 const SIZED: u8 = 4;
-/// `EIATTR_MAX_THREADS`, `_FRAME_SIZE`, `_REGCOUNT`.
+/// `EIATTR_MAX_THREADS`, `_REQNTID`, `_FRAME_SIZE`, `_REGCOUNT`.
 const MAX_THREADS: u8 = 0x05;
+const REQUIRED_THREADS: u8 = 0x10;
 const FRAME_SIZE: u8 = 0x11;
 const REGISTER_COUNT: u8 = 0x2f;
 
@@ -113,17 +117,20 @@ impl Cubin {
             .collect();
         for (name, resources) in &mut kernels {
             if let Some(shared) = find(&format!(".nv.shared.{name}")) {
-                resources.shared_bytes = u32::try_from(shared.bytes).ok()?;
+                let kept = if architecture >= 90 { KEPT_SHARED } else { 0 };
+                resources.shared_bytes = u32::try_from(shared.bytes.saturating_sub(kept)).ok()?;
             }
             let own = find(&format!(".nv.info.{name}")).map_or(&[][..], |it| it.content);
             resources.declared_threads = attributes(own)
-                .find(|(which, _)| *which == MAX_THREADS)
+                .find(|(which, _)| [MAX_THREADS, REQUIRED_THREADS].contains(which))
                 .and_then(|(_, value)| (0..3).map(|axis| u32_at(value, 4 * axis)).product());
         }
         let symbols = sections.iter().find(|section| section.kind == SYMBOLS)?.content;
         let names = find(".strtab")?.content;
         for (which, value) in attributes(find(".nv.info").map_or(&[][..], |it| it.content)) {
-            let (Some(symbol), Some(number)) = (u32_at(value, 0), u32_at(value, 4)) else { continue };
+            let (Some(symbol), Some(number)) = (u32_at(value, 0), u32_at(value, 4)) else {
+                continue;
+            };
             let name = u32_at(symbols, symbol as usize * SYMBOL)
                 .and_then(|name| text_at(names, name as usize));
             let Some(resources) = name.and_then(|name| kernels.get_mut(name)) else { continue };

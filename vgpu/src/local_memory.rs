@@ -38,7 +38,8 @@ pub(crate) fn hold(ordinal: usize, bytes: u32) -> Result<(), OutOfMemory> {
     if a_thread <= FIRST {
         return Ok(());
     }
-    let device = device::machine().and_then(|machine| machine.device(ordinal)).ok_or(OutOfMemory)?;
+    let device =
+        device::machine().and_then(|machine| machine.device(ordinal)).ok_or(OutOfMemory)?;
     let mut held = HELD[ordinal].lock().unwrap_or_else(PoisonError::into_inner);
     if a_thread <= held.a_thread {
         return Ok(());

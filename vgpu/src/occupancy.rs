@@ -65,7 +65,8 @@ mod tests {
         let threads = |registers| most_threads(&Resources { registers, ..Resources::default() });
         assert_eq!([threads(0), threads(64), threads(65)], [1024, 1024, 896]);
         assert_eq!([threads(96), threads(128), threads(255)], [640, 512, 256]);
-        let bounded = Resources { registers: 32, declared_threads: Some(128), ..Default::default() };
+        let bounded =
+            Resources { registers: 32, declared_threads: Some(128), ..Default::default() };
         assert_eq!(most_threads(&bounded), 128);
     }
 }

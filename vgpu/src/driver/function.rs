@@ -46,7 +46,9 @@ pub(super) fn publish(name: &str, found: &Found) -> *mut c_void {
         kernel: kernel::of_module(name),
         needs,
         architecture: found.architecture,
-        dynamic_shared: AtomicI32::new(SHARED_PER_BLOCK.saturating_sub_unsigned(needs.shared_bytes)),
+        dynamic_shared: AtomicI32::new(
+            SHARED_PER_BLOCK.saturating_sub_unsigned(needs.shared_bytes),
+        ),
         settable,
     })
 }
@@ -105,7 +107,9 @@ fn check(function: &Function, configuration: &Configuration) -> Result<(), Statu
     };
     let Configuration { grid, block, shared_bytes, .. } = *configuration;
     let dynamic_shared = function.dynamic_shared.load(Ordering::Relaxed);
-    if !within(grid, MAX_GRID) || !within(block, MAX_BLOCK) || shared_bytes as c_int > dynamic_shared
+    if !within(grid, MAX_GRID)
+        || !within(block, MAX_BLOCK)
+        || shared_bytes as c_int > dynamic_shared
     {
         return Err(INVALID_VALUE);
     }

@@ -8,7 +8,9 @@ use vramfit_vgpu_schema::Device;
 use crate::cubin::{self, Cubin, Resources};
 use crate::fat_binary;
 use crate::runtime::TYPICAL_REGISTERS;
-use crate::runtime::status::{INVALID_IMAGE, INVALID_VALUE, NO_KERNEL_IMAGE, SYMBOL_NOT_FOUND, Status};
+use crate::runtime::status::{
+    INVALID_IMAGE, INVALID_VALUE, NO_KERNEL_IMAGE, SYMBOL_NOT_FOUND, Status,
+};
 
 /// Code that was loaded.
 pub(super) enum Image {

@@ -19,7 +19,8 @@ const INITIAL: [usize; 3] = [1 << 10, 1 << 20, 8 << 20];
 
 static LIMITS: [[AtomicUsize; INITIAL.len()]; Description::MAX_DEVICES] = [const {
     [AtomicUsize::new(INITIAL[0]), AtomicUsize::new(INITIAL[1]), AtomicUsize::new(INITIAL[2])]
-}; Description::MAX_DEVICES];
+};
+    Description::MAX_DEVICES];
 
 fn limit(which: c_int) -> Result<&'static AtomicUsize, Status> {
     ready()?;

@@ -6,7 +6,7 @@ use super::context;
 use super::device::code;
 use crate::entry::{Out, entry_points};
 use crate::runtime::status::{INVALID_VALUE, MEMORY_ALLOCATION, Status, UNKNOWN};
-use crate::runtime::{allocate_host, free_host, host_range, ready};
+use crate::runtime::{allocate_host, free_host, host_range, managed, ready};
 use crate::{address_space, copy, device, memory};
 
 /// `CUdeviceptr`.
@@ -32,7 +32,7 @@ fn pointer_attribute(which: c_int, pointer: DevicePointer) -> Option<u64> {
         1 => Some(context::handle(ordinal) as u64),
         2 => Some(if on_device { 2 } else { 1 }), // CU_MEMORYTYPE_DEVICE, _HOST
         3 | 4 => Some(pointer),                   // device and host pointer
-        8 => Some(0),                             // not managed
+        8 => Some(managed::holds(address).into()),
         9 => Some(ordinal as u64),
         _ => None,
     }
@@ -53,7 +53,9 @@ entry_points! {
     /// Frees device memory.
     fn cuMemFree_v2(pointer: DevicePointer) -> Status {
         code(ready().and_then(|_| {
-            if memory::free(pointer as *mut c_void) { Ok(()) } else { Err(INVALID_VALUE) }
+            let address = pointer as *mut c_void;
+            let freed = memory::free(address) || managed::free(address);
+            if freed { Ok(()) } else { Err(INVALID_VALUE) }
         }))
     }
 

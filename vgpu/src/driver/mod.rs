@@ -6,6 +6,7 @@ mod function;
 mod image;
 mod limits;
 mod logs;
+mod managed;
 mod memory;
 mod module;
 mod stream;

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Mutex, PoisonError};
 
 use super::device::{checked, ready};
+use super::managed;
 use super::status::{INVALID_VALUE, MEMORY_ALLOCATION, Status, UNKNOWN, status};
 use crate::entry::{Out, entry_points};
 use crate::nccl::watchdog;
@@ -95,7 +96,7 @@ fn unregister_host(pointer: *mut c_void) -> Result<(), Status> {
 /// The part of `cudaPointerAttributes` that CUDA 12 and 13 share.
 #[repr(C)]
 struct PointerAttributes {
-    /// 0 unregistered, 1 host, 2 device.
+    /// 0 unregistered, 1 host, 2 device, 3 managed.
     kind: c_int,
     device: c_int,
     device_pointer: *mut c_void,
@@ -114,7 +115,7 @@ fn pointer_attributes(pointer: *mut c_void) -> PointerAttributes {
         }
     } else if host_range(pointer).is_some() {
         PointerAttributes {
-            kind: 1,
+            kind: if managed::holds(pointer) { 3 } else { 1 },
             device: device::current() as c_int,
             device_pointer: pointer,
             host_pointer: pointer,
@@ -151,7 +152,10 @@ entry_points! {
             return status(ready().and_then(|_| Ok(device::make_context(device::current())?)));
         }
         // A forked child has its parent's pointers, but must not free what is the parent's.
-        status(ready().and_then(|_| if memory::free(pointer) { Ok(()) } else { Err(INVALID_VALUE) }))
+        status(ready().and_then(|_| {
+            let freed = memory::free(pointer) || managed::free(pointer);
+            if freed { Ok(()) } else { Err(INVALID_VALUE) }
+        }))
     }
 
     /// Free and total memory of the current device; makes its context.

@@ -4,6 +4,7 @@ mod device;
 mod driver_entry;
 mod event;
 mod function;
+pub(crate) mod managed;
 mod memory;
 pub(crate) mod properties;
 mod properties_12;
@@ -14,8 +15,8 @@ mod symbol;
 mod version;
 
 pub(crate) use device::{
-    MAX_BLOCK, MAX_GRID, REGISTERS_PER_BLOCK, SHARED_PER_BLOCK, attribute, checked, pci_address, ready,
-    reserved_shared,
+    MAX_BLOCK, MAX_GRID, REGISTERS_PER_BLOCK, SHARED_PER_BLOCK, attribute, checked, pci_address,
+    ready, reserved_shared,
 };
 pub(crate) use driver_entry::driver_function;
 pub(crate) use function::TYPICAL_REGISTERS;

@@ -79,12 +79,7 @@ const STATUSES: [(Status, &CStr, &CStr, &CStr); 17] = [
         c"CUDA_ERROR_UNSUPPORTED_LIMIT",
         c"limit is not supported on this architecture",
     ),
-    (
-        FILE_NOT_FOUND,
-        c"cudaErrorFileNotFound",
-        c"CUDA_ERROR_FILE_NOT_FOUND",
-        c"file not found",
-    ),
+    (FILE_NOT_FOUND, c"cudaErrorFileNotFound", c"CUDA_ERROR_FILE_NOT_FOUND", c"file not found"),
     (
         INVALID_RESOURCE_HANDLE,
         c"cudaErrorInvalidResourceHandle",

@@ -2,14 +2,13 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
-use crate::device;
 use crate::entry::{In, Out, entry_points};
-use crate::memory;
 use crate::runtime::properties::uuid_bytes;
 use crate::runtime::status::{
     INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED, SUCCESS, SYMBOL_NOT_FOUND, Status, UNKNOWN, words,
 };
 use crate::runtime::{attribute, checked, driver_function, pci_address, ready};
+use crate::{activity, device, memory, own_library};
 
 /// The driver keeps no last error.
 pub(super) fn code(result: Result<(), Status>) -> Status {
@@ -133,9 +132,17 @@ entry_points! {
         if found.is_some() { SUCCESS } else { SYMBOL_NOT_FOUND }
     }
 
-    /// NVIDIA's private tables are not implemented.
+    /// NVIDIA's private tables are not implemented: they are not documented, and one of them makes sure
+    /// that the driver is NVIDIA's. Who asks for them is the CUDA runtime that was linked into a
+    /// library, out of reach of this one's; the library is named in the report.
     fn cuGetExportTable(table: Out<*const c_void>, _id: *const u8) -> Status {
         table.set(std::ptr::null());
+        let library = own_library::caller();
+        let name = library.as_deref().map_or("a library".into(), |path| path.to_string_lossy());
+        activity::not_implemented(format!(
+            "cuGetExportTable (NVIDIA's private tables, for the CUDA runtime that {name} brings along; \
+             a library that links libcudart.so would have been served)"
+        ));
         NOT_SUPPORTED
     }
 }

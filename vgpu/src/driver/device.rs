@@ -28,6 +28,9 @@ fn text_of(status: Status, text: Out<*const c_char>, meaning: bool) -> Status {
     }
 }
 
+/// NVIDIA's compilers, which ask for private tables and work without.
+const DO_WITHOUT: [&str; 2] = ["/libnvrtc", "/libnvJitLink"];
+
 entry_points! {
     on_panic = UNKNOWN;
 
@@ -139,10 +142,12 @@ entry_points! {
         table.set(std::ptr::null());
         let library = own_library::caller();
         let name = library.as_deref().map_or("a library".into(), |path| path.to_string_lossy());
-        activity::not_implemented(format!(
-            "cuGetExportTable (NVIDIA's private tables, for the CUDA runtime that {name} brings along; \
-             a library that links libcudart.so would have been served)"
-        ));
+        if !DO_WITHOUT.iter().any(|compiler| name.contains(compiler)) {
+            activity::not_implemented(format!(
+                "cuGetExportTable (NVIDIA's private tables, for the CUDA runtime that {name} brings \
+                 along; a library that links libcudart.so would have been served)"
+            ));
+        }
         NOT_SUPPORTED
     }
 }

@@ -1,10 +1,12 @@
 //! How devices hang together, through NVML: over PCI Express only. NVLink, NVSwitch fabric and
 //! partitions are not there, which is an answer of NVML's own, not a gap: these are asked by every
-//! PyTorch program that frees memory across processes.
+//! PyTorch program that frees memory across processes. Only who asks for a fabric gets no further
+//! without one, and is told so in the report.
 
 use std::ffi::c_void;
 
 use super::{status, with_device};
+use crate::activity;
 use crate::entry::{Out, entry_points};
 
 fn absent(handle: *mut c_void) -> i32 {
@@ -28,7 +30,9 @@ entry_points! { on_panic = status::UNKNOWN;
         absent(handle)
     }
 
+    /// PyTorch's symmetric memory asks this before all else.
     fn nvmlDeviceGetGpuFabricInfoV(handle: *mut c_void, _info: *mut c_void) -> i32 {
+        activity::not_implemented("nvmlDeviceGetGpuFabricInfoV (symmetric memory over NVLink)");
         absent(handle)
     }
 

@@ -4,6 +4,7 @@
 //! `scripts/setup.sh` sets for cargo.
 #![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
+mod compiled;
 mod cudnn;
 mod distributed;
 mod environments;

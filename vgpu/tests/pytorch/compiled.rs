@@ -68,7 +68,7 @@ fn an_autotuned_step_and_a_compiled_optimizer_run() {
 fn kernels_need_what_the_compiler_says() {
     for (device, foreign) in [(laptop(), "90"), (hopper(), "80")] {
         let machine = Machine::new(vec![device]);
-        let (output, report) = machine.run("kernels", &[foreign]);
+        let (output, report) = machine.run("handwritten", &[foreign]);
         assert_as_expected(&output, 20);
         assert_eq!(report.not_implemented, Vec::<String>::new());
         let named = |words: &str| report.estimates.iter().any(|it| it.contains(words));

@@ -13,5 +13,7 @@ mod loader;
 mod machine;
 mod memory;
 mod shadow;
+mod sharded;
+mod third_party;
 mod training;
 mod versions;

@@ -19,7 +19,7 @@ fn sources() -> PathBuf {
 }
 
 /// A program with the help of the Python side.
-fn helped(machine: &Machine, name: &str) -> Command {
+pub(crate) fn helped(machine: &Machine, name: &str) -> Command {
     let mut command = machine.program(name);
     command.env("PYTHONPATH", sources()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command

@@ -22,12 +22,12 @@ fn hopper() -> Device {
 
 /// Trains in one mode; runs on the same machine share what was compiled.
 #[track_caller]
-fn train(machine: &Machine, mode: &str) -> (Vec<u64>, Value, Report) {
+fn train(machine: &Machine, mode: &str) -> (Vec<u64>, Report) {
     let (output, report) = machine.run("compiled", &[mode]);
     let answer: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(report.not_implemented, Vec::<String>::new(), "{mode}");
     let peaks = answer["peaks"].as_array().unwrap().iter().map(|it| it.as_u64().unwrap()).collect();
-    (peaks, answer, report)
+    (peaks, report)
 }
 
 fn of_triton(report: &Report) -> u64 {
@@ -37,17 +37,18 @@ fn of_triton(report: &Report) -> u64 {
 #[test]
 fn a_compiled_training_step_takes_less_than_an_eager_one_for_whatever_size() {
     let machine = Machine::new(vec![laptop()]);
-    let (eager, ..) = train(&machine, "eager");
-    let (compiled, answer, report) = train(&machine, "default");
+    let (eager, _) = train(&machine, "eager");
+    let (compiled, report) = train(&machine, "default");
     // GELU, layer norm and what they keep for the backward pass are fused: tensors of 8192 × 1024
     // numbers that are never there.
     let ratio = compiled[2] as f64 / eager[2] as f64;
     assert!((0.5..0.9).contains(&ratio), "{compiled:?} and {eager:?}");
     assert_eq!(compiled[2], compiled[3], "the same from step to step");
     assert!(of_triton(&report) >= 12, "{:?}", report.kernels);
-    assert!(answer["cached"].as_u64().unwrap() > 0, "kernels lie in the run's own cache");
+    let mut cached = std::fs::read_dir(machine.folder().join("triton")).unwrap();
+    assert!(cached.next().is_some(), "kernels lie in the run's own cache");
 
-    let (any_size, ..) = train(&machine, "dynamic");
+    let (any_size, _) = train(&machine, "dynamic");
     assert!(any_size[0] < any_size[2], "{any_size:?}");
     // The same program, but for what is kept of sizes.
     let ratio = any_size[2] as f64 / compiled[2] as f64;
@@ -58,7 +59,7 @@ fn a_compiled_training_step_takes_less_than_an_eager_one_for_whatever_size() {
 fn an_autotuned_step_and_a_compiled_optimizer_run() {
     let machine = Machine::new(vec![laptop()]);
     for mode in ["max-autotune-no-cudagraphs", "optimizer"] {
-        let (peaks, _, report) = train(&machine, mode);
+        let (peaks, report) = train(&machine, mode);
         assert_eq!(peaks[2], peaks[3], "{mode}");
         assert!(of_triton(&report) > 0, "{mode}: {:?}", report.kernels);
     }

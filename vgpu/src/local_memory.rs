@@ -6,7 +6,7 @@
 //! <https://forums.developer.nvidia.com/t/memory-required-for-kernel-launch/39558>. It is not made
 //! smaller again (`cudaDeviceLmemResizeToMax` of the runtime's manual: now the default, and cannot be
 //! turned off). A context begins with room for a stack of 1 KiB (`cudaLimitStackSize`), which the figure
-//! for the context holds; what goes beyond is charged here.
+//! for the context holds with what else the driver keeps a thread; what goes beyond is charged here.
 //!
 //! Only kernels whose machine code is read (`cubin.rs`) come here: those of Triton and NVRTC.
 

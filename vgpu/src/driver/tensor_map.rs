@@ -34,7 +34,7 @@ impl Tiled<'_> {
         let Some(element) = usize::try_from(self.element).ok().and_then(|it| ELEMENT_BYTES.get(it))
         else {
             // The packed types, which the calls for matrices of 4 and 6 bits use.
-            return (13..=15).contains(&self.element) && self.address % 16 == 0;
+            return (13..=15).contains(&self.element) && self.address.is_multiple_of(16);
         };
         let row = u64::from(self.tile[0]) * element;
         let alignment = if self.interleave == 2 { 32 } else { 16 };
@@ -44,12 +44,12 @@ impl Tiled<'_> {
             2 => 64,
             _ => 128,
         };
-        self.address % alignment == 0
+        self.address.is_multiple_of(alignment)
             && self.sizes.iter().all(|size| (1..=1 << 32).contains(size))
-            && self.strides.iter().all(|it| it % alignment as u64 == 0 && *it < 1 << 40)
+            && self.strides.iter().all(|it| it.is_multiple_of(alignment as u64) && *it < 1 << 40)
             && self.tile.iter().all(|size| (1..=256).contains(size))
             && self.steps.iter().all(|step| (1..=8).contains(step))
-            && (self.interleave != 0 || row % 16 == 0 && row <= swizzled)
+            && (self.interleave != 0 || row.is_multiple_of(16) && row <= swizzled)
             && (self.interleave == 0 || self.sizes.len() >= 3)
     }
 }

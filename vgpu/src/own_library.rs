@@ -53,12 +53,13 @@ fn library_of(address: *mut c_void) -> Option<PathBuf> {
     Some(OsStr::from_bytes(name.to_bytes()).into())
 }
 
-/// The library that called into this one.
-pub(crate) fn caller() -> Option<PathBuf> {
-    const MOST: usize = 32;
+/// The libraries whose functions led into this one, innermost first.
+pub(crate) fn callers() -> Vec<PathBuf> {
+    const MOST: usize = 64;
     let mut frames = [std::ptr::null_mut(); MOST];
     // SAFETY: the array has room for as many frames as are asked for.
     let count = unsafe { libc::backtrace(frames.as_mut_ptr(), MOST as libc::c_int) };
     let frames = frames.iter().take(usize::try_from(count).unwrap_or_default());
-    frames.filter_map(|address| library_of(*address)).find(|library| path() != Some(library))
+    let libraries = frames.filter_map(|address| library_of(*address));
+    libraries.filter(|library| path() != Some(library)).collect()
 }

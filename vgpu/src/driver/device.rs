@@ -28,8 +28,9 @@ fn text_of(status: Status, text: Out<*const c_char>, meaning: bool) -> Status {
     }
 }
 
-/// NVIDIA's compilers, which ask for private tables and work without.
-const DO_WITHOUT: [&str; 2] = ["/libnvrtc", "/libnvJitLink"];
+/// NVIDIA's compilers and cuDNN, which ask for private tables, themselves or through cuBLASLt, and do
+/// without for what they are asked here.
+const DO_WITHOUT: [&str; 3] = ["/libnvrtc", "/libnvJitLink", "/libcudnn"];
 
 entry_points! {
     on_panic = UNKNOWN;
@@ -140,9 +141,11 @@ entry_points! {
     /// library, out of reach of this one's; the library is named in the report.
     fn cuGetExportTable(table: Out<*const c_void>, _id: *const u8) -> Status {
         table.set(std::ptr::null());
-        let library = own_library::caller();
-        let name = library.as_deref().map_or("a library".into(), |path| path.to_string_lossy());
-        if !DO_WITHOUT.iter().any(|compiler| name.contains(compiler)) {
+        let callers = own_library::callers();
+        let names: Vec<_> = callers.iter().map(|path| path.to_string_lossy()).collect();
+        let is_known = |name: &str| DO_WITHOUT.iter().any(|known| name.contains(known));
+        if !names.iter().any(|name| is_known(name)) {
+            let name = names.first().map_or("a library", |name| name);
             activity::not_implemented(format!(
                 "cuGetExportTable (NVIDIA's private tables, for the CUDA runtime that {name} brings \
                  along; a library that links libcudart.so would have been served)"

@@ -24,6 +24,8 @@ mod copy;
 mod cublas;
 mod cublaslt;
 mod cudnn;
+mod cufft;
+mod cusolver;
 mod cupti;
 mod data_type;
 mod device;

@@ -103,6 +103,8 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         answer(handle, probabilities, longest, bytes)
     }
 
+    /// Of this and the next, only the leading arguments are declared; the C ABI lets a function leave
+    /// the others alone.
     fn cudnnCTCLoss(handle: *mut c_void, _probabilities: Descriptor, _data: Data) -> i32 {
         launched("cudnnCTCLoss", handle)
     }

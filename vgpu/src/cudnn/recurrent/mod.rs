@@ -41,7 +41,7 @@ fn get<T: Copy>(table: &Handles<Mutex<Option<T>>>, descriptor: *mut c_void) -> O
     *own.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells where `place` lies in the weight space that begins at `weights`.
+/// Tells where `place` lies in the weight space that begins at `weights`, to a caller who asks.
 fn tell(
     network: &Network,
     place: Option<Place>,
@@ -49,6 +49,9 @@ fn tell(
     descriptor: *mut c_void,
     address: Out<*mut c_void>,
 ) -> i32 {
+    if descriptor.is_null() {
+        return status::SUCCESS;
+    }
     let Some(place) = place else {
         address.set(std::ptr::null_mut());
         // A tensor without dimensions says that there is none.
@@ -108,18 +111,16 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         destroy(&DATA, descriptor)
     }
 
-    fn cudnnSetRNNDataDescriptor(descriptor: *mut c_void, _data_type: i32, _layout: i32, steps: i32,
+    fn cudnnSetRNNDataDescriptor(descriptor: *mut c_void, _data_type: i32, _layout: i32, _steps: i32,
         batch: i32, _width: i32, lengths: *const i32, _padding: *const c_void) -> i32 {
-        let (Ok(steps), Ok(batch)) = (u64::try_from(steps), u64::try_from(batch)) else {
-            return status::BAD_PARAM;
-        };
+        let Ok(batch) = u64::try_from(batch) else { return status::BAD_PARAM };
         if lengths.is_null() {
             return status::BAD_PARAM_NULL_POINTER;
         }
         // SAFETY: the interface asks for one length for each sequence of the batch, on the host.
         let lengths = unsafe { std::slice::from_raw_parts(lengths, batch as usize) };
         let tokens = lengths.iter().map(|length| u64::from(length.unsigned_abs())).sum();
-        set(&DATA, descriptor, Sequences { steps, batch, tokens, training: false })
+        set(&DATA, descriptor, Sequences { batch, tokens, training: false })
     }
 
     fn cudnnGetRNNWeightSpaceSize(_handle: *mut c_void, descriptor: *mut c_void, bytes: Out<usize>) -> i32 {
@@ -160,6 +161,8 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         status::SUCCESS
     }
 
+    /// Of this and the next two, only the leading arguments are declared; the C ABI lets a function
+    /// leave the others alone.
     fn cudnnRNNForward(handle: *mut c_void, _network: *mut c_void, _mode: i32) -> i32 {
         launched("cudnnRNNForward", handle)
     }

@@ -24,8 +24,6 @@ const STEPS_AHEAD: u64 = 256;
 /// What goes through the network.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sequences {
-    /// Length of the longest.
-    pub(super) steps: u64,
     pub(super) batch: u64,
     /// Sum of all lengths.
     pub(super) tokens: u64,
@@ -128,7 +126,7 @@ mod tests {
     use crate::cudnn::recurrent::network::tests::network;
 
     fn sequences(steps: u64, batch: u64) -> Sequences {
-        Sequences { steps, batch, tokens: steps * batch, training: true }
+        Sequences { batch, tokens: steps * batch, training: true }
     }
 
     /// cuDNN's sizes are multiples of 16 bytes for each of their parts.

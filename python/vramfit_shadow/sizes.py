@@ -54,7 +54,7 @@ def counted(operator: Operator) -> Kernel:
             operator.complete(args, kwargs, out, results)
         else:
             operator.settle(results, is_known=False)
-            _stand_in(operator, values, results)
+            _stand_in(operator, args, out, results)
         return out
 
     return kernel
@@ -145,13 +145,29 @@ def _choose(operator: Operator, bounds: Bounds, likely: int | None = None) -> in
     return count
 
 
-def _stand_in(operator: Operator, values: Tensor, results: list[Tensor]) -> None:
-    """Results that may be used as if they were true: indices that exist."""
+def _stand_in(
+    operator: Operator, args: tuple[Any, ...], out: Any, results: list[Tensor]
+) -> None:
+    """Results that may be used as if they were true: indices that exist, counts that add up."""
     notes.stand_ins += 1
     with torch.no_grad(), one_thread():
         for result in results:
             if operator.base == "nonzero" and result.numel() > 0:
                 first = torch.arange(result.shape[0])
-                write(result, torch.stack(torch.unravel_index(first, values.shape), dim=1))
+                write(result, torch.stack(torch.unravel_index(first, args[0].shape), dim=1))
             else:
                 fill(result, 0)
+        if operator.base != "nonzero":
+            dimension = _dimension(operator, args)
+            total = args[0].numel() if dimension is None else args[0].shape[dimension]
+            _partition(total, out[0].shape[dimension or 0], *out[1:])
+
+
+def _partition(total: int, found: int, inverse: Tensor, counts: Tensor) -> None:
+    """Which of `found` results each of `total` values is, and how often each was there, where that
+    is asked for: the first as often as leaves one for each of the others."""
+    first = total - found
+    if inverse.numel() == total and is_small(inverse):
+        write(inverse, (torch.arange(total) - first).clamp(min=0).reshape(inverse.shape))
+    if 0 < found == counts.numel() and is_small(counts):
+        alias(counts).fill_(1)[0] += first

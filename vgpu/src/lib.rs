@@ -1,12 +1,12 @@
 //! A virtual NVIDIA GPU at the C ABI.
 //!
 //! Loaded before PyTorch's own libraries (`LD_PRELOAD`), this library answers for libcudart, libcuda,
-//! cuBLAS, cuDNN, NCCL and NVML. It executes no kernel and hands out address space instead of memory, so
-//! that the real PyTorch above it (dispatcher, autograd, autocast, caching allocator, kernel choice,
-//! out-of-memory errors) tells what it would do on a card that is not there.
+//! cuBLAS, cuDNN, cuFFT, cuSOLVER, cuSPARSE, NCCL and NVML. It executes no kernel and hands out address
+//! space instead of memory, so that the real PyTorch above it (dispatcher, autograd, autocast, caching
+//! allocator, kernel choice, out-of-memory errors) tells what it would do on a card that is not there.
 //!
 //! ```text
-//! runtime/ driver/ cublas cublaslt cudnn/ nccl/ nvml   what NVIDIA's libraries export
+//! runtime/ driver/ cublas/ cudnn/ cufft … nccl/ nvml   what NVIDIA's libraries export
 //!        │      (bodies run under entry::guard)
 //! launch  copy  memory                              what they do
 //! device  processes  activity  python               what is known, counted and told
@@ -26,6 +26,7 @@ mod cublaslt;
 mod cudnn;
 mod cufft;
 mod cusolver;
+mod cusparse;
 mod cupti;
 mod data_type;
 mod device;

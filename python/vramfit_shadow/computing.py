@@ -87,7 +87,10 @@ class Operator:
         # What it overwrites need not have been known before.
         overwrites = not self.in_place or self.is_random or base in ("fill", "zero")
         self._unread = {it for write in self.writes for it in write} if overwrites else set()
-        self._stand_in = 1 if base == "all" or base in operators.LOSSES else 0
+        # Programs ask it of what should hold: a mask masks nothing, arguments are valid, a sum that
+        # they divide by is positive.
+        self._asks = base == "all" or base in operators.SMALLEST and self.returns_one
+        self._stand_in = 1 if self._asks or base in operators.LOSSES else 0
         # Whether a matrix could be factorized.
         self._outcomes = [at for at, it in enumerate(schema.returns) if it.name == "info"]
 
@@ -138,8 +141,7 @@ class Operator:
                 self._put_stand_ins(results)
                 return
             is_known = is_known and known.holds(it)
-        if self.base == "all" and not is_known:
-            # Programs ask it of what should hold: a mask masks nothing, arguments are valid.
+        if self._asks and not is_known:
             self._put_stand_ins(results)
             return
         finite = not is_known and finite_so_far(args, kwargs, results)

@@ -66,18 +66,39 @@ def coalesced(operator: Operator) -> Kernel:
     def kernel(keys: Any, sparse: Tensor) -> Any:
         notes.calls += 1
         indices = sparse._indices()
-        entries = indices.shape[1]
-        if entries == 0 or is_capturing():
+        if indices.shape[1] == 0 or is_capturing():
             return operator.call(keys, (sparse,), {})
-        if is_small(indices) and known.holds(indices):
-            with one_thread():
-                count = torch.unique(alias(indices), dim=1).shape[1]
-        else:
-            count = _choose(operator, (1, entries))
-        with told_count(count):
+        with told_count(_places(operator, indices)):
             return operator.call(keys, (sparse,), {})
 
     return kernel
+
+
+def pooled(operator: Operator) -> Kernel:
+    """A softmax over one dimension of a sparse tensor: a sum for each place in the others."""
+
+    def kernel(keys: Any, sparse: Tensor, dim: int, *others: Any) -> Any:
+        notes.calls += 1
+        args = (sparse, dim, *others)
+        indices = sparse._indices()
+        dimension = dim % sparse.dim()
+        if indices.shape[1] == 0 or dimension >= indices.shape[0] or is_capturing():
+            return operator.call(keys, args, {})
+        rest = [row for row in range(indices.shape[0]) if row != dimension]
+        count = _places(operator, indices, rest) if rest else 1
+        with told_count(count):
+            return operator.call(keys, args, {})
+
+    return kernel
+
+
+def _places(operator: Operator, indices: Tensor, rows: list[int] | None = None) -> int:
+    """How many different places the indices of a sparse tensor name, in these dimensions."""
+    if is_small(indices) and known.holds(indices):
+        with one_thread():
+            host = alias(indices)
+            return torch.unique(host if rows is None else host[rows], dim=1).shape[1]
+    return _choose(operator, (1, indices.shape[1]))
 
 
 def nms(operator: Operator) -> Kernel:
@@ -163,11 +184,13 @@ def _stand_in(
             _partition(total, out[0].shape[dimension or 0], *out[1:])
 
 
-def _partition(total: int, found: int, inverse: Tensor, counts: Tensor) -> None:
+def _partition(
+    total: int, found: int, inverse: Tensor, counts: Tensor | None = None
+) -> None:
     """Which of `found` results each of `total` values is, and how often each was there, where that
     is asked for: the first as often as leaves one for each of the others."""
     first = total - found
     if inverse.numel() == total and is_small(inverse):
         write(inverse, (torch.arange(total) - first).clamp(min=0).reshape(inverse.shape))
-    if 0 < found == counts.numel() and is_small(counts):
+    if counts is not None and 0 < found == counts.numel() and is_small(counts):
         alias(counts).fill_(1)[0] += first

@@ -9,7 +9,7 @@ use vramfit_vgpu_schema::{Device, Place, Python, Report};
 use super::machine::{MIB, Machine, assert_as_expected, laptop};
 
 /// Room for every model here.
-fn roomy() -> Device {
+pub(super) fn roomy() -> Device {
     let bytes = 24 * 1024 * MIB;
     Device { total_memory_bytes: bytes, usable_memory_bytes: bytes, ..laptop() }
 }
@@ -26,7 +26,7 @@ fn helped(machine: &Machine, name: &str) -> Command {
 }
 
 #[track_caller]
-fn run(name: &str, arguments: &[&str], device: Device) -> (String, Report, Python) {
+pub(super) fn run(name: &str, arguments: &[&str], device: Device) -> (String, Report, Python) {
     let machine = Machine::new(vec![device]);
     let child = helped(&machine, name).args(arguments).spawn().unwrap();
     let (output, report) = machine.finish(name, child);

@@ -89,10 +89,9 @@ fn stub<'a>(
     let (result, answer) = match words.next() {
         Some("void") => ("()", "()".to_owned()),
         Some("pointer") => ("*mut u8", "std::ptr::null_mut()".to_owned()),
-        Some("text") => (
-            "*const std::ffi::c_char",
-            "c\"not supported by the virtual GPU\".as_ptr()".to_owned(),
-        ),
+        Some("text") => {
+            ("*const std::ffi::c_char", "c\"not supported by the virtual GPU\".as_ptr()".to_owned())
+        }
         Some("float") => ("f64", "0.0".to_owned()),
         Some("size") => ("usize", "0".to_owned()),
         // A structure returned in a register begins with its status.

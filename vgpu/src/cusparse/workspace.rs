@@ -17,7 +17,8 @@ pub(super) const PRODUCT_BASIS: &str = "products of sparse matrices: as many ent
     during the call; the true number depends on where the entries lie";
 
 /// What the report says of sums of sparse matrices.
-pub(super) const SUM_BASIS: &str = "sums of sparse matrices: as many entries as both have, as if none met";
+pub(super) const SUM_BASIS: &str =
+    "sums of sparse matrices: as many entries as both have, as if none met";
 
 /// Product of a sparse and a dense matrix or vector, or of two dense ones at the entries of a sparse one.
 pub(super) fn product(matrix: &SparseMatrix) -> u64 {

@@ -13,7 +13,10 @@ fn convolutions_of_each_kind_run_with_each_flag() {
         };
         for rank in [4, 5] {
             for pass in ["forward", "backward_data", "backward_filter"] {
-                assert!(has(rank, format!("convolution_{pass}")), "{flag}: {pass} of {rank} dimensions");
+                assert!(
+                    has(rank, format!("convolution_{pass}")),
+                    "{flag}: {pass} of {rank} dimensions"
+                );
             }
         }
     }

@@ -5,8 +5,17 @@ use super::attempts;
 #[test]
 fn sparse_tensors_multiply_add_solve_and_have_gradients() {
     let report = attempts::run("sparse", &[], 55);
-    for call in ["cusparseSpMM", "cusparseSpMV", "cusparseSDDMM", "cusparseSpGEMM_copy", "cusparseSpSM_solve"] {
+    for call in [
+        "cusparseSpMM",
+        "cusparseSpMV",
+        "cusparseScsrgeam2",
+        "cusparseSbsrsm2_solve",
+        "cusparseSDDMM",
+        "cusparseSpGEMM_copy",
+        "cusparseSpSM_solve",
+    ] {
         assert!(attempts::calls(&report, call) > 0, "{call} in {:?}", report.kernels);
     }
-    attempts::assert_estimates(&report, &["cuSPARSE buffers", "products of sparse matrices"]);
+    let estimates = ["cuSPARSE buffers", "products of sparse matrices", "sums of sparse matrices"];
+    attempts::assert_estimates(&report, &estimates);
 }

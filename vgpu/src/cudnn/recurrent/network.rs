@@ -43,7 +43,9 @@ pub(super) enum Bias {
 
 impl Bias {
     pub(super) fn of(mode: i32) -> Option<Self> {
-        [Self::None, Self::Input, Self::Both, Self::Hidden].get(usize::try_from(mode).ok()?).copied()
+        [Self::None, Self::Input, Self::Both, Self::Hidden]
+            .get(usize::try_from(mode).ok()?)
+            .copied()
     }
 }
 
@@ -111,7 +113,10 @@ impl Network {
 
     /// Elements of the first `count` matrices of a pseudo-layer.
     fn elements(&self, layer: u64, count: u64) -> u64 {
-        (0..count).map(|matrix| self.shape_of(layer, matrix)).map(|(rows, columns)| rows * columns).sum()
+        (0..count)
+            .map(|matrix| self.shape_of(layer, matrix))
+            .map(|(rows, columns)| rows * columns)
+            .sum()
     }
 
     /// Elements of all matrices, without biases.

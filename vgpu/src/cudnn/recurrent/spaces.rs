@@ -98,7 +98,8 @@ fn backward_elements(network: &Network, sequences: &Sequences) -> u64 {
     let widest = network.input.max(hidden);
     let projected = if network.projection.is_some() { directions * tokens } else { 0 };
     if directions == 1 {
-        let between = if layers == 1 { tokens } else { tokens.min(in_flight(network, batch) * batch) };
+        let between =
+            if layers == 1 { tokens } else { tokens.min(in_flight(network, batch) * batch) };
         tokens * widest + (between + projected + layers * state * batch) * hidden
     } else {
         let between = if layers == 1 { 2 * tokens } else { 4 * tokens };

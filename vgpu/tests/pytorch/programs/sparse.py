@@ -28,11 +28,12 @@ for dtype in torch.float32, torch.float64, torch.complex64:
     a = coordinates(dtype=dtype)
     rows = a.to_sparse_csr()
     square = coordinates(64, 64, dtype=dtype)
-    for name, sparse in ("COO", a), ("CSR", rows):
+    other = coordinates(dtype=dtype)
+    for name, sparse, second in ("COO", a, other), ("CSR", rows, other.to_sparse_csr()):
         attempt(f"{name} {dtype} by a matrix", lambda: backward(sparse @ dense(80, 32, dtype=dtype)))
         attempt(f"{name} {dtype} by a vector", lambda: sparse @ dense(80, dtype=dtype).detach())
         attempt(f"{name} {dtype} by a sparse one", lambda: sparse @ sparse.t())
-        attempt(f"{name} {dtype} sum", lambda: sparse + sparse)
+        attempt(f"{name} {dtype} sum", lambda: sparse + second)
         attempt(f"{name} {dtype} to dense", lambda: sparse.to_dense())
         attempt(
             f"{name} {dtype} addmm",

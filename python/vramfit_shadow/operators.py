@@ -44,7 +44,8 @@ LINEAR = _names("""
     mm bmm addmm addmv addbmm baddbmm linalg_cross _linalg_det linalg_inv_ex linalg_cholesky_ex
     _linalg_eigh linalg_qr _linalg_svd _linalg_solve_ex linalg_lu_factor_ex linalg_lu
     linalg_solve_triangular _cdist_forward _pdist_forward renorm _fft_r2c _fft_c2c _fft_c2r col2im
-    im2col unfold_backward upsample_nearest2d avg_pool2d max_pool2d_with_indices _adaptive_avg_pool2d
+    im2col unfold_backward upsample_nearest2d avg_pool2d max_pool2d_with_indices
+    _adaptive_avg_pool2d
 """)
 
 # A loss that cannot be computed is 1: zero would end a program's loop, or its early stopping.

@@ -73,7 +73,7 @@ fn complex_bytes(data_type: i32) -> Option<u64> {
 fn is_smooth(length: u64) -> bool {
     let mut rest = length;
     for factor in [2, 3, 5, 7] {
-        while rest % factor == 0 {
+        while rest.is_multiple_of(factor) {
             rest /= factor;
         }
     }

@@ -8,8 +8,7 @@ fn sparse_tensors_multiply_add_solve_and_have_gradients() {
     for call in [
         "cusparseSpMM",
         "cusparseSpMV",
-        "cusparseScsrgeam2",
-        "cusparseSbsrsm2_solve",
+        "cusparseXcsrgeam2Nnz",
         "cusparseSDDMM",
         "cusparseSpGEMM_copy",
         "cusparseSpSM_solve",

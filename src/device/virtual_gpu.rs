@@ -188,7 +188,11 @@ fn prepend(first: &OsStr, variable: &str) -> OsString {
     value
 }
 
-fn budget(profile: &GpuProfile, setup: Setup) -> Result<Budget, Error> {
+/// What may be used of a card of this profile.
+///
+/// # Errors
+/// When nothing is left.
+pub fn budget(profile: &GpuProfile, setup: Setup) -> Result<Budget, Error> {
     let driver = profile.total_memory.value.saturating_sub(profile.usable_memory.value);
     let total = setup.vram.unwrap_or(profile.total_memory.value);
     let margin = match setup.margin {

@@ -64,9 +64,7 @@ impl Files {
 /// Four numbers an operation (`python/vramfit_replay/script.py`).
 fn encoded(script: &Script) -> Vec<u8> {
     let numbers = script.operations.iter().flat_map(|operation| match *operation {
-        Operation::Alloc { block, bytes, lane } => {
-            [0, u64::from(block), bytes, u64::from(lane)]
-        }
+        Operation::Alloc { block, bytes, lane } => [0, u64::from(block), bytes, u64::from(lane)],
         Operation::Free { block } => [1, u64::from(block), 0, 0],
         Operation::EmptyCache => [2, 0, 0, 0],
         Operation::Begin => [3, 0, 0, 0],
@@ -159,9 +157,9 @@ struct Talk<'a> {
 
 impl<'a> Talk<'a> {
     fn in_folder(folder: &'a Path, setting: &Setting, script: &Script) -> std::io::Result<Self> {
-        let lanes = script.lanes.iter().map(|lane| {
-            json!({"stream": lane.stream, "pool": lane.pool.map(|(one, two)| [one, two])})
-        });
+        let lanes = script.lanes.iter().map(
+            |lane| json!({"stream": lane.stream, "pool": lane.pool.map(|(one, two)| [one, two])}),
+        );
         let asked = json!({
             "lanes": lanes.collect::<Vec<_>>(),
             "memory_fraction": setting.memory_fraction,

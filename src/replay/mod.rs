@@ -2,6 +2,7 @@
 
 mod answer;
 mod child;
+mod likeness;
 mod settings;
 mod trial;
 
@@ -14,6 +15,7 @@ use crate::profile::gpu::GpuProfile;
 use crate::units::Bytes;
 
 pub use answer::{Answer, Layout, OutOfMemory, Peaks};
+pub use likeness::Likeness;
 pub use settings::{Setting, settings};
 pub use trial::{Fit, Refused, Trial, trials};
 

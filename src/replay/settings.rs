@@ -43,10 +43,9 @@ pub fn settings(
     }
     let mut others = vec![setting("")];
     others.extend(WORTH_TRYING.map(setting));
-    others.extend(card.map(|card| Setting {
-        memory_fraction: Some(fraction(card)),
-        ..setting(COLLECTING)
-    }));
+    others.extend(
+        card.map(|card| Setting { memory_fraction: Some(fraction(card)), ..setting(COLLECTING) }),
+    );
     others.extend(asked.iter().map(|conf| Setting { asked: true, ..setting(conf) }));
     for other in others {
         match all.iter_mut().find(|it| it.conf == other.conf && it.begin == other.begin) {

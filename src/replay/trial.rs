@@ -73,7 +73,9 @@ pub fn trials(
         for _ in 0..workers {
             scope.spawn(|| {
                 loop {
-                    let Some((index, setting)) = next.lock().unwrap_or_else(PoisonError::into_inner).next() else {
+                    let Some((index, setting)) =
+                        next.lock().unwrap_or_else(PoisonError::into_inner).next()
+                    else {
                         break;
                     };
                     let result = try_one(&setting);

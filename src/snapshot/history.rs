@@ -62,6 +62,11 @@ impl History<'_> {
         Bytes(self.before.pieces.bytes())
     }
 
+    /// Events of a kind that is not known here.
+    pub fn unknown_events(&self) -> u64 {
+        self.trace.unknown_events
+    }
+
     /// Events that contradict each other or the end.
     pub fn contradictions(&self) -> u64 {
         self.before.contradictions

@@ -16,6 +16,9 @@ const SMALL: u64 = 1 << 20;
 /// No segment for small blocks is larger, were it an expandable one on the largest card.
 const MOST_SMALL: u64 = 1 << 38;
 
+/// Free parts that are put back; a gigabyte in small ones is a thousand.
+const MOST_FILLINGS: usize = 1 << 22;
+
 /// How what was there before the first event is put back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
@@ -140,10 +143,7 @@ impl Writer {
     fn put_in(&mut self, history: &History<'_>) {
         for (address, live) in &history.before.live {
             let piece = history.before.pieces.holding(*address);
-            let lane = Lane {
-                stream: live.stream,
-                pool: piece.and_then(|(_, piece)| piece.pool),
-            };
+            let lane = Lane { stream: live.stream, pool: piece.and_then(|(_, piece)| piece.pool) };
             let block = self.alloc(live.requested, lane);
             self.blocks.insert(*address, block);
         }
@@ -223,6 +223,7 @@ impl Writer {
     fn fill(&mut self, bytes: u64, lane: Lane, large: bool, fillings: &mut Vec<u32>) {
         match (large, bytes) {
             (_, 0) => {}
+            _ if fillings.len() >= MOST_FILLINGS => self.script.misplaced += 1,
             // No such thing comes of an allocator; a file may say anything.
             (true, ..=SMALL) | (false, MOST_SMALL..) => self.script.misplaced += 1,
             (true, _) => fillings.push(self.alloc(bytes, lane)),

@@ -10,6 +10,7 @@ mod flush;
 mod history;
 mod json;
 mod pickle;
+mod put_back;
 mod script;
 mod tree;
 

@@ -260,3 +260,102 @@ fn pairs(items: Vec<Id>) -> Result<Vec<(Id, Id)>, String> {
         _ => Err("it has a key without a value".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What CPython 3.11 makes of
+    /// `{'a': [1, -2, 2**40, -2**40, 1.5, None, True, ('x', 'y'), ('x', 'y', 'x', 'y')], 'b': 'x'}`.
+    const PROTOCOL_2: &[u8] = b"\
+        \x80\x02}q\x00(X\x01\x00\x00\x00aq\x01]q\x02(K\x01J\xfe\xff\xff\xff\x8a\x06\x00\
+        \x00\x00\x00\x00\x01\x8a\x06\x00\x00\x00\x00\x00\xffG?\xf8\x00\x00\x00\x00\x00\
+        \x00N\x88X\x01\x00\x00\x00xq\x03X\x01\x00\x00\x00yq\x04\x86q\x05(h\x03h\x04h\x03\
+        h\x04tq\x06eX\x01\x00\x00\x00bq\x07h\x03u.";
+    const PROTOCOL_4: &[u8] = b"\
+        \x80\x04\x95J\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01a\x94]\x94(K\x01J\xfe\xff\
+        \xff\xff\x8a\x06\x00\x00\x00\x00\x00\x01\x8a\x06\x00\x00\x00\x00\x00\xffG?\xf8\
+        \x00\x00\x00\x00\x00\x00N\x88\x8c\x01x\x94\x8c\x01y\x94\x86\x94(h\x03h\x04h\x03h\
+        \x04t\x94e\x8c\x01b\x94h\x03u.";
+    const SMALL: &[u8] = include_bytes!("../../tests/snapshots/small.pickle");
+
+    #[test]
+    fn plain_data_is_read_in_every_protocol_of_python_3() {
+        for bytes in [PROTOCOL_2, PROTOCOL_4] {
+            let tree = read(bytes).unwrap();
+            let items = tree.list(tree.field(tree.root(), "a").unwrap()).unwrap();
+            let numbers: Vec<_> = items[..6].iter().map(|id| tree.node(*id)).collect();
+            let expected = [
+                &Node::Integer(1),
+                &Node::Integer(-2),
+                &Node::Integer(1 << 40),
+                &Node::Integer(-(1 << 40)),
+                &Node::Number(1.5),
+                &Node::Nothing,
+            ];
+            assert_eq!(numbers, expected);
+            assert_eq!(items[6], Tree::flag(true));
+            let words = |id: Id| -> Vec<_> {
+                tree.list(id).unwrap().iter().map(|word| tree.text(*word).unwrap()).collect()
+            };
+            assert_eq!(words(items[7]), ["x", "y"]);
+            assert_eq!(words(items[8]), ["x", "y", "x", "y"]);
+            assert_eq!(tree.text(tree.field(tree.root(), "b").unwrap()), Some("x"));
+        }
+    }
+
+    #[test]
+    fn what_would_run_code_is_refused_by_its_name() {
+        let system: [(&[u8], &str); 9] = [
+            (b"\x80\x02cposix\nsystem\nX\x02\0\0\0id\x85R.", "GLOBAL posix system"),
+            (
+                b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x02id\x85R.",
+                "STACK_GLOBAL posix system",
+            ),
+            (b"\x80\x02(X\x02\0\0\0idiposix\nsystem\n.", "INST posix system"),
+            (b"\x80\x04N)R.", "REDUCE"),
+            (b"\x80\x04N}b.", "BUILD"),
+            (b"\x80\x04(No.", "OBJ"),
+            (b"\x80\x04N)\x81.", "NEWOBJ"),
+            (b"\x80\x04N)}\x92.", "NEWOBJ_EX"),
+            (b"\x80\x02\x82\x01.", "EXT"),
+        ];
+        for (bytes, name) in system {
+            let reason = read(bytes).unwrap_err();
+            assert!(reason.contains(&format!("`{name}`")), "{reason}");
+        }
+        let reason = read(b"\x80\x02c\x1b[2J\nsystem\n.").unwrap_err();
+        assert!(!reason.contains('\x1b'), "a name does nothing to a terminal");
+    }
+
+    #[test]
+    fn what_breaks_off_is_refused_wherever_it_does() {
+        for length in 0..SMALL.len() {
+            assert!(read(&SMALL[..length]).is_err(), "after {length} bytes");
+        }
+        assert!(read(SMALL).is_ok());
+    }
+
+    #[test]
+    fn depth_cycles_and_lengths_that_lie_cost_nothing() {
+        let deep =
+            [b"\x80\x04".as_slice(), &b"]".repeat(1 << 20), &b"a".repeat((1 << 20) - 1), b"."];
+        assert!(read(&deep.concat()).is_ok());
+        assert!(read(b"\x80\x04]\x94h\x00a.").is_ok(), "a list in itself");
+        for lie in [
+            &b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7f."[..],
+            b"\x80\x04\x8b\xff\xff\xff\xff.",
+        ] {
+            assert!(read(lie).unwrap_err().starts_with("it breaks off"));
+        }
+        for wrong in [
+            &b"\x80\x04u."[..],
+            b"\x80\x04(N\x86.",
+            b"\x80\x04Na.",
+            b"\x80\x04h\x07.",
+            b"\x80\x04.",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

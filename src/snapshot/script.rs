@@ -2,22 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::begin::{Live, Piece};
 use super::flush::Flushes;
 use super::history::History;
 use super::{Action, Event, Pool};
-
-/// The allocator's unit (`kMinBlockSize` of PyTorch's `c10/core/AllocatorConfig.h`).
-const UNIT: u64 = 512;
-/// Up to this, blocks are small (`kSmallSize` there); of a segment for large ones no less than this
-/// is split off.
-const SMALL: u64 = 1 << 20;
-
-/// No segment for small blocks is larger, were it an expandable one on the largest card.
-const MOST_SMALL: u64 = 1 << 38;
-
-/// Free parts that are put back; a gigabyte in small ones is a thousand.
-const MOST_FILLINGS: usize = 1 << 22;
 
 /// How what was there before the first event is put back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,11 +81,13 @@ impl History<'_> {
     }
 }
 
+/// Writes a script.
 #[derive(Default)]
-struct Writer {
-    script: Script,
+pub(super) struct Writer {
+    pub(super) script: Script,
     lanes: HashMap<Lane, u32>,
-    blocks: HashMap<u64, u32>,
+    /// By their addresses in the trace.
+    pub(super) blocks: HashMap<u64, u32>,
     free: Vec<u32>,
     used: u32,
 }
@@ -140,103 +129,7 @@ impl Writer {
         }
     }
 
-    fn put_in(&mut self, history: &History<'_>) {
-        for (address, live) in &history.before.live {
-            let piece = history.before.pieces.holding(*address);
-            let lane = Lane { stream: live.stream, pool: piece.and_then(|(_, piece)| piece.pool) };
-            let block = self.alloc(live.requested, lane);
-            self.blocks.insert(*address, block);
-        }
-    }
-
-    /// Segment by segment: while all that came before is in use to the last byte, a request is
-    /// answered from this segment and no other. What is free in the end is freed when all stand.
-    fn put_back(&mut self, history: &History<'_>) {
-        let mut fillings = Vec::new();
-        let mut live = history.before.live.iter().peekable();
-        for (start, piece) in history.before.pieces.iter() {
-            let mut inside = Vec::new();
-            while let Some((address, block)) =
-                live.next_if(|(address, _)| **address - start.min(**address) < piece.bytes)
-            {
-                match *address >= start {
-                    true => inside.push((*address, block)),
-                    false => self.misplace(*address, block),
-                }
-            }
-            self.put_back_piece(start, piece, &inside, &mut fillings);
-        }
-        for (address, block) in live {
-            self.misplace(*address, block);
-        }
-        for block in fillings {
-            self.free(block);
-        }
-    }
-
-    /// A block that lies in no segment is put where the allocator likes.
-    fn misplace(&mut self, address: u64, live: &Live) {
-        self.script.misplaced += 1;
-        let block = self.alloc(live.requested, Lane { stream: live.stream, pool: None });
-        self.blocks.insert(address, block);
-    }
-
-    fn put_back_piece(
-        &mut self,
-        start: u64,
-        piece: &Piece,
-        inside: &[(u64, &Live)],
-        fillings: &mut Vec<u32>,
-    ) {
-        let lane = Lane { stream: piece.stream, pool: piece.pool };
-        if piece.large && !piece.expandable {
-            // Whole, it makes a segment of this size, and is free again for its parts.
-            let whole = self.alloc(piece.bytes, lane);
-            self.free(whole);
-        }
-        let end = start + piece.bytes;
-        let mut at = start;
-        let mut to_refit = Vec::new();
-        for (index, (address, live)) in inside.iter().enumerate() {
-            self.fill(*address - at, lane, piece.large, fillings);
-            let next = inside.get(index + 1).map_or(end, |(next, _)| *next);
-            let bytes = size(live, next - address, piece).min(next - address);
-            let block = self.alloc(bytes, lane);
-            if bytes != round(live.requested) {
-                to_refit.push((block, live.requested));
-            }
-            self.blocks.insert(*address, block);
-            self.script.misplaced += u64::from(piece.large && bytes <= SMALL);
-            at = address + bytes;
-        }
-        self.fill(end - at, lane, piece.large, fillings);
-        // The allocator gives more than was asked for where too little would be left over. Such a
-        // block is asked for again when nothing else is free.
-        for (block, requested) in to_refit {
-            self.script.operations.push(Operation::Free { block });
-            let lane = self.lane(lane);
-            self.script.operations.push(Operation::Alloc { block, bytes: requested, lane });
-        }
-    }
-
-    /// Takes what is free in a segment, for now.
-    fn fill(&mut self, bytes: u64, lane: Lane, large: bool, fillings: &mut Vec<u32>) {
-        match (large, bytes) {
-            (_, 0) => {}
-            _ if fillings.len() >= MOST_FILLINGS => self.script.misplaced += 1,
-            // No such thing comes of an allocator; a file may say anything.
-            (true, ..=SMALL) | (false, MOST_SMALL..) => self.script.misplaced += 1,
-            (true, _) => fillings.push(self.alloc(bytes, lane)),
-            (false, mut rest) => {
-                while rest > 0 {
-                    fillings.push(self.alloc(rest.min(SMALL), lane));
-                    rest -= rest.min(SMALL);
-                }
-            }
-        }
-    }
-
-    fn alloc(&mut self, bytes: u64, lane: Lane) -> u32 {
+    pub(super) fn alloc(&mut self, bytes: u64, lane: Lane) -> u32 {
         let block = self.free.pop().unwrap_or_else(|| {
             self.used += 1;
             self.used - 1
@@ -246,12 +139,12 @@ impl Writer {
         block
     }
 
-    fn free(&mut self, block: u32) {
+    pub(super) fn free(&mut self, block: u32) {
         self.script.operations.push(Operation::Free { block });
         self.free.push(block);
     }
 
-    fn lane(&mut self, lane: Lane) -> u32 {
+    pub(super) fn lane(&mut self, lane: Lane) -> u32 {
         let next = self.script.lanes.len() as u32;
         *self.lanes.entry(lane).or_insert_with(|| {
             self.script.lanes.push(lane);
@@ -260,16 +153,144 @@ impl Writer {
     }
 }
 
-fn round(bytes: u64) -> u64 {
-    bytes.max(1).next_multiple_of(UNIT)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::{Block, Segment, Trace};
 
-/// How much a block takes of its segment. From the end it is known; else it is what was asked for,
-/// rounded, and in a segment for large blocks also what lies after it and is too little for a block.
-fn size(live: &Live, room: u64, piece: &Piece) -> u64 {
-    let rounded = round(live.requested);
-    live.bytes.unwrap_or(match room.checked_sub(rounded) {
-        Some(rest) if piece.large && !piece.expandable && rest <= SMALL => room,
-        _ => rounded,
-    })
+    const MIB: u64 = 1 << 20;
+    const LANE: u32 = 0;
+
+    fn event(action: Action, address: u64, bytes: u64) -> Event {
+        Event { action, address, bytes, stream: 0 }
+    }
+
+    fn segment(address: u64, bytes: u64, blocks: &[(u64, u64, bool)]) -> Segment {
+        let mut next = address;
+        let blocks = blocks.iter().map(|&(bytes, requested, active)| {
+            next += bytes;
+            Block { address: next - bytes, bytes, requested, active }
+        });
+        let blocks = blocks.collect();
+        let large = bytes > 2 * MIB;
+        Segment { address, bytes, stream: 0, large, pool: None, expandable: false, blocks }
+    }
+
+    fn script(segments: Vec<Segment>, events: Vec<Event>, begin: Begin) -> Script {
+        Trace { device: 0, events, segments, unknown_events: 0 }.history().script(begin)
+    }
+
+    fn alloc(block: u32, bytes: u64) -> Operation {
+        Operation::Alloc { block, bytes, lane: LANE }
+    }
+
+    fn free(block: u32) -> Operation {
+        Operation::Free { block }
+    }
+
+    #[test]
+    fn a_trace_from_the_beginning_is_asked_for_as_it_is() {
+        let segments = vec![segment(0, 2 * MIB, &[(512, 4, true), (2 * MIB - 512, 0, false)])];
+        let events = vec![
+            event(Action::SegmentAlloc, 0, 2 * MIB),
+            event(Action::Alloc, 0, 100),
+            event(Action::Alloc, 512, 4),
+            event(Action::FreeRequested, 0, 100),
+            event(Action::Free, 0, 100),
+            event(Action::Free, 512, 4),
+            event(Action::Alloc, 0, 4),
+        ];
+        let expected =
+            [Operation::Begin, alloc(0, 100), alloc(1, 4), free(0), free(1), alloc(1, 4)];
+        for begin in [Begin::AsRecorded, Begin::Afresh] {
+            assert_eq!(script(segments.clone(), events.clone(), begin).operations, expected);
+        }
+    }
+
+    #[test]
+    fn what_was_there_before_is_put_back_at_its_place() {
+        // A large segment: 3 MiB in use until the end, 5 free, 11.5 for 11 until the first event.
+        let blocks = [(3 * MIB, 3 * MIB, true), (17 * MIB, 0, false)];
+        let segments = vec![segment(0, 20 * MIB, &blocks)];
+        let events = vec![event(Action::Free, 8 * MIB + MIB / 2, 11 * MIB)];
+        let exact = script(segments.clone(), events.clone(), Begin::AsRecorded);
+        let expected = [
+            // The segment.
+            alloc(0, 20 * MIB),
+            free(0),
+            // Its parts.
+            alloc(0, 3 * MIB),
+            alloc(1, 5 * MIB + MIB / 2),
+            alloc(2, 11 * MIB + MIB / 2),
+            // Half a MiB is too little to split off.
+            free(2),
+            alloc(2, 11 * MIB),
+            // The free part.
+            free(1),
+            Operation::Begin,
+            free(2),
+        ];
+        assert_eq!((exact.operations.as_slice(), exact.misplaced), (&expected[..], 0));
+        let afresh = script(segments, events, Begin::Afresh);
+        let expected = [alloc(0, 3 * MIB), alloc(1, 11 * MIB), Operation::Begin, free(1)];
+        assert_eq!(afresh.operations, expected);
+    }
+
+    #[test]
+    fn free_parts_of_small_segments_are_filled_with_small_blocks() {
+        let segments = vec![segment(0, 2 * MIB, &[(512, 1, true), (2 * MIB - 512, 0, false)])];
+        let events = vec![event(Action::FreeRequested, 0, 1)];
+        let script = script(segments, events, Begin::AsRecorded);
+        let expected =
+            [alloc(0, 1), alloc(1, MIB), alloc(2, MIB - 512), free(1), free(2), Operation::Begin];
+        assert_eq!(script.operations, expected);
+    }
+
+    #[test]
+    fn who_emptied_the_cache_is_told_by_the_stack_or_by_what_follows() {
+        use crate::snapshot::Releaser::{Allocator, Program, Unknown};
+        let flushes = |releaser, then: &[Event]| {
+            let before = [
+                event(Action::SegmentAlloc, 0, 20 * MIB),
+                event(Action::SegmentAlloc, 1 << 40, 20 * MIB),
+                event(Action::SegmentFree(releaser), 0, 20 * MIB),
+            ];
+            let segments = vec![segment(1 << 40, 20 * MIB, &[(20 * MIB, 0, false)])];
+            let events = [&before, then].concat();
+            let script = script(segments, events, Begin::Afresh);
+            (script.emptied_by_program, script.emptied_by_allocator, script.guessed)
+        };
+        let larger = [
+            event(Action::SegmentAlloc, 0, 30 * MIB),
+            event(Action::Alloc, 0, 30 * MIB),
+            event(Action::Free, 0, 30 * MIB),
+            event(Action::SegmentFree(Allocator), 0, 30 * MIB),
+        ];
+        assert_eq!(flushes(Program, &[]), (1, 0, 0));
+        assert_eq!(flushes(Allocator, &[]), (0, 1, 0));
+        assert_eq!(flushes(Unknown, &[]), (1, 0, 1), "for no reason of the allocator's");
+        assert_eq!(flushes(Unknown, &larger), (0, 2, 1), "more than ever was held");
+        let failed = [event(Action::OutOfMemory, 0, 30 * MIB)];
+        assert_eq!(flushes(Unknown, &failed), (0, 1, 1));
+    }
+
+    #[test]
+    fn a_request_that_failed_is_asked_for_again() {
+        let events = vec![event(Action::OutOfMemory, 0, 512)];
+        let script = script(Vec::new(), events, Begin::Afresh);
+        assert_eq!(script.operations, [Operation::Begin, alloc(0, 512), free(0)]);
+    }
+
+    #[test]
+    fn streams_and_pools_are_lanes_of_their_own() {
+        let pooled = Segment { pool: Some((0, 1)), ..segment(1 << 30, 2 * MIB, &[(512, 1, true)]) };
+        let events = vec![
+            event(Action::SegmentAlloc, 1 << 30, 2 * MIB),
+            event(Action::Alloc, 1 << 30, 1),
+            Event { stream: 7, ..event(Action::Alloc, 0, 1) },
+        ];
+        let script = script(vec![pooled], events, Begin::Afresh);
+        let expected = [Lane { stream: 0, pool: Some((0, 1)) }, Lane { stream: 7, pool: None }];
+        assert_eq!(script.lanes, expected);
+    }
 }

@@ -25,6 +25,8 @@ mod harness;
 mod plan;
 /// The files in `profiles/`, and a user's own.
 mod profiles;
+/// `vramfit replay`.
+mod replay;
 /// `vramfit run`.
 mod run;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.

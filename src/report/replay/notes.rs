@@ -50,8 +50,8 @@ fn midst(history: &History<'_>, script: &Script) -> Option<String> {
     }
     let mut text = format!(
         "the trace begins in the midst of the program, with {} in use and {} reserved: `as recorded` \
-         puts back the segments as they lay, all other settings begin with what was in use and \
-         nothing cached, so they compare with each other",
+         puts back the segments as they lay; the other rows begin with what was in use and nothing \
+         cached, so compare them with each other",
         history.live_before(),
         history.reserved_before()
     );

@@ -6,11 +6,14 @@ use crate::units::Bytes;
 
 impl ReplayedSetting {
     /// As a table names it.
-    fn name(&self) -> String {
+    fn name(&self, device: &ReplayedDevice) -> String {
         let conf = if self.conf.is_empty() { "default" } else { &self.conf };
+        let is_whole = device.reserved_before == Bytes::ZERO;
         match (self.recorded, self.begin) {
-            (true, Begin::AsRecorded) => format!("as recorded ({conf})"),
-            (true, Begin::Afresh) => format!("{conf}, as recorded"),
+            (true, begin) if is_whole || begin == Begin::AsRecorded => {
+                format!("as recorded ({conf})")
+            }
+            (true, _) => format!("{conf}, begun afresh"),
             (false, _) => conf.to_owned(),
         }
     }
@@ -65,7 +68,7 @@ fn table(device: &ReplayedDevice, gpu: Option<&ReplayedOn>) -> String {
     let columns = header.len();
     grid.set_header(header);
     for setting in &device.settings {
-        let mut row = vec![setting.name()];
+        let mut row = vec![setting.name(device)];
         match (&setting.peaks, &setting.refused) {
             (Some(peaks), _) => {
                 let unused = peaks.reserved.saturating_sub(peaks.active);
@@ -83,7 +86,7 @@ fn table(device: &ReplayedDevice, gpu: Option<&ReplayedOn>) -> String {
     let mut text = format!("Peaks\n{}", indent(&grid.trim_fmt()));
     for setting in &device.settings {
         if let Some(reason) = &setting.refused {
-            let line = format!("{}: not replayed: {reason}", setting.name());
+            let line = format!("{}: not replayed: {reason}", setting.name(device));
             text += &format!("\n{}", wrap(&line, "  ", "    "));
         }
     }
@@ -131,7 +134,8 @@ fn failure(device: &ReplayedDevice) -> Option<String> {
 /// The setting that needs least, where that is less than with the recorded one begun alike.
 fn best(device: &ReplayedDevice) -> Option<String> {
     let alike = device.settings.iter().filter(|it| it.recorded || it.begin == Begin::Afresh);
-    let of_recorded = alike.clone().rfind(|it| it.recorded)?.reserved()?;
+    let base = alike.clone().rfind(|it| it.recorded)?;
+    let of_recorded = base.reserved()?;
     let best = alike
         .filter(|it| it.begin == Begin::Afresh && !it.recorded && it.memory_fraction.is_none())
         .filter_map(|it| Some((it, it.reserved()?)))
@@ -146,10 +150,10 @@ fn best(device: &ReplayedDevice) -> Option<String> {
         (_, Some(_)) => " It does not fit with it either.",
     };
     Some(format!(
-        "{} needs least: {} reserved, {} less than as recorded, begun alike.{fits}",
-        best.name(),
-        reserved,
-        of_recorded - reserved
+        "{} needs least: {reserved} reserved, {} less than {}.{fits}",
+        best.name(device),
+        of_recorded - reserved,
+        base.name(device)
     ))
 }
 

@@ -1,4 +1,4 @@
-"""usage: python path/to/vramfit_replay SCRIPT < LANES."""
+"""usage: python path/to/vramfit_replay < JOBS."""
 
 import sys
 from pathlib import Path
@@ -7,4 +7,4 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
     from vramfit_replay.serve import main
 
-    main(Path(sys.argv[1]))
+    main()

@@ -1,9 +1,10 @@
-"""The conversation: lanes and a script in, what the allocator held out."""
+"""Jobs in, and of each what the allocator held out."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,29 +15,44 @@ from vramfit_replay import script
 from vramfit_torch import about
 
 PEAKS = ("reserved", "allocated", "active", "requested")
+# How PyTorch says that it does not know a setting, or its value, before 2.9.
+UNKNOWN = ("Unrecognized", "CachingAllocator option")
 
 
-def main(path: Path) -> None:
-    """Answers, whatever happens."""
+def main() -> None:
+    """Does each job in a process of its own, one after the other: they share the card."""
+    for job in json.load(sys.stdin):
+        # Before CUDA is initialised, which no fork may inherit.
+        process = os.fork()
+        if process == 0:
+            Path(job["answer"]).write_text(json.dumps(answer(job)))
+            return
+        os.waitpid(process, 0)
+
+
+def answer(job: dict[str, Any]) -> dict[str, Any]:
+    """What comes of a job, whatever happens."""
+    # Read when the allocator is first used.
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = job["conf"]
     try:
-        answer = replay(path, json.load(sys.stdin))
+        outcome = replay(job)
     except Exception as error:
         # What a setting makes of the allocator is for the reader of the table to know.
-        first_line = str(error).partition("\n")[0]
-        answer = {
-            "refused": f"{type(error).__name__}: {first_line}",
-            # How it says that it does not know a setting.
-            "bad_setting": isinstance(error, ValueError),
+        text = str(error)
+        outcome = {
+            "refused": f"{type(error).__name__}: {text.partition(chr(10))[0]}",
+            "bad_setting": isinstance(error, ValueError) or text.startswith(UNKNOWN),
         }
-    json.dump(answer, sys.stdout)
+    return {"pid": os.getpid(), "outcome": outcome}
 
 
-def replay(path: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def replay(job: dict[str, Any]) -> dict[str, Any]:
     """Replays a script, and says what came of it."""
     torch.cuda.init()
-    if asked["memory_fraction"] is not None:
-        torch.cuda.set_per_process_memory_fraction(asked["memory_fraction"])
-    failed = script.ask(script.read(path), script.lanes(asked["lanes"]))
+    if job["memory_fraction"] is not None:
+        torch.cuda.set_per_process_memory_fraction(job["memory_fraction"])
+    lanes = json.loads(Path(job["lanes"]).read_text())
+    failed = script.ask(script.read(Path(job["script"])), script.lanes(lanes))
     statistics = torch.cuda.memory_stats()
     return {
         "torch": about.version(),
@@ -48,9 +64,8 @@ def replay(path: Path, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _segment(segment: dict[str, Any]) -> dict[str, Any]:
-    blocks = [(it["size"], it["state"] != "inactive") for it in segment["blocks"]]
     return {
         "bytes": segment["total_size"],
         "large": segment["segment_type"] == "large",
-        "blocks": blocks,
+        "blocks": [(it["size"], it["state"] != "inactive") for it in segment["blocks"]],
     }

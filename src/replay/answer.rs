@@ -2,10 +2,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
-/// What a child says (`python/vramfit_replay/serve.py`).
+/// What a child says of a job (`python/vramfit_replay/serve.py`).
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reply {
+    /// The process that did it.
+    pub(super) pid: u32,
+    /// What came of it.
+    pub(super) outcome: Outcome,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Reply {
+pub(super) enum Outcome {
     Answer(Answer),
     Refusal(Refusal),
 }

@@ -1,20 +1,21 @@
-//! One replay: a Python child on a virtual GPU of its own.
+//! Replays, by Python children on virtual GPUs of their own.
 
 use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-use tempfile::TempDir;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
 
-use super::answer::{Answer, Reply};
-use super::settings::Setting;
+use super::answer::{Answer, Outcome, Reply};
+use super::files::Files;
 use super::{Card, Player};
-use crate::device::{VirtualGpu, python_packages, read_run_reports};
+use crate::device::{RunReports, VirtualGpu, python_packages, read_run_reports};
 use crate::error::{Error, ErrorKind, one_line, shorten};
-use crate::snapshot::{Operation, Script};
 
 /// Name of the package in Python.
 const PACKAGE: &str = "vramfit_replay";
@@ -25,17 +26,20 @@ const VARIABLES: [&str; 4] = [
     "PYTORCH_HIP_ALLOC_CONF",
     "PYTORCH_NO_CUDA_MEMORY_CACHING",
 ];
-/// How often it is looked whether it has ended.
+/// How often it is looked whether a child has ended.
 const TICK: Duration = Duration::from_millis(10);
-/// How long it may take: a million events take seconds.
+/// How long a job may take: a million events take seconds.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// A script in files, for several replays.
-pub(super) struct Files {
-    folder: TempDir,
+/// A script, and a setting to replay it with.
+#[derive(Clone, Copy)]
+pub(super) struct Job<'a> {
+    pub(super) conf: &'a str,
+    pub(super) memory_fraction: Option<f64>,
+    pub(super) files: &'a Files,
 }
 
-/// What came of a replay.
+/// What came of a job.
 pub(super) enum Played {
     Through(Answer),
     /// The allocator, or the virtual GPU, does not take the setting.
@@ -45,146 +49,119 @@ pub(super) enum Played {
     },
 }
 
-impl Files {
-    pub(super) fn of(script: &Script) -> Result<Self, Error> {
-        let write = || {
-            let folder = tempfile::Builder::new().prefix("vramfit-replay-").tempdir()?;
-            fs::write(folder.path().join("script"), encoded(script))?;
-            Ok(Self { folder })
-        };
-        let unwritable = |source| ErrorKind::Unwritable { path: std::env::temp_dir(), source };
-        write().map_err(unwritable).map_err(Error::from)
-    }
-
-    fn script(&self) -> std::path::PathBuf {
-        self.folder.path().join("script")
-    }
-}
-
-/// Four numbers an operation (`python/vramfit_replay/script.py`).
-fn encoded(script: &Script) -> Vec<u8> {
-    let numbers = script.operations.iter().flat_map(|operation| match *operation {
-        Operation::Alloc { block, bytes, lane } => [0, u64::from(block), bytes, u64::from(lane)],
-        Operation::Free { block } => [1, u64::from(block), 0, 0],
-        Operation::EmptyCache => [2, 0, 0, 0],
-        Operation::Begin => [3, 0, 0, 0],
-    });
-    numbers.flat_map(u64::to_le_bytes).collect()
-}
-
 impl Player {
-    pub(super) fn play(
-        &self,
-        card: &Card,
-        setting: &Setting,
-        script: &Script,
-        files: &Files,
-    ) -> Result<Played, Error> {
+    /// Does jobs, one after the other. Another allocator is chosen when PyTorch is loaded, so such a
+    /// job must be alone.
+    pub(super) fn play(&self, card: &Card, jobs: &[Job<'_>]) -> Result<Vec<Played>, Error> {
         let gpu = VirtualGpu::with_budget(card.profile(), card.budget(), 1)?;
-        let failed = |reason: String| Error::new(ErrorKind::ReplayFailed { reason });
-        let talk = Talk::in_folder(gpu.folder(), setting, script)
-            .map_err(|source| failed(source.to_string()))?;
-        let status = self.run(&gpu, setting, &files.script(), &talk)?;
-        match serde_json::from_slice(&talk.said()) {
-            Ok(Reply::Answer(answer)) => Ok(Played::Through(answer)),
-            Ok(Reply::Refusal(refusal)) => {
-                let missing = read_run_reports(gpu.folder()).not_implemented;
-                let reason = match missing.as_slice() {
-                    [] => one_line(&refusal.refused),
-                    names => format!("the virtual GPU does not support {}", names.join(", ")),
-                };
-                Ok(Played::Refused { reason, bad_setting: refusal.bad_setting })
+        let folder = gpu.folder();
+        let status = self.run(&gpu, jobs)?;
+        let reports = read_run_reports(folder);
+        let played = (0..jobs.len()).map(|index| {
+            let said = fs::read(folder.join(answer(index))).unwrap_or_default();
+            match serde_json::from_slice(&said) {
+                Ok(reply) => Ok(played(reply, &reports)),
+                Err(_) => Err(failed(complaint(folder, status))),
             }
-            Err(_) => Err(failed(talk.complaint(status))),
-        }
+        });
+        played.collect()
     }
 
-    fn run(
-        &self,
-        gpu: &VirtualGpu,
-        setting: &Setting,
-        script: &Path,
-        talk: &Talk,
-    ) -> Result<ExitStatus, Error> {
+    fn run(&self, gpu: &VirtualGpu, jobs: &[Job<'_>]) -> Result<ExitStatus, Error> {
+        let folder = gpu.folder();
+        let (asked, complained) =
+            prepared(folder, jobs).map_err(|source| failed(source.to_string()))?;
         let mut command = Command::new(&self.python);
         command
-            .arg(python_packages(gpu.folder()).join(PACKAGE))
-            .arg(script)
+            .arg(python_packages(folder).join(PACKAGE))
             .envs(gpu.environment())
-            .stdin(talk.open("asked"))
-            .stdout(talk.create("said"))
-            .stderr(talk.create("complained"));
+            .stdin(asked)
+            .stdout(Stdio::null())
+            .stderr(complained)
+            // Its forks are ended with it.
+            .process_group(0);
         for variable in VARIABLES {
             command.env_remove(variable);
         }
-        if !setting.conf.is_empty() {
-            command.env(VARIABLES[0], &setting.conf);
+        if let [job] = jobs {
+            command.env(VARIABLES[0], job.conf);
         }
         let child = command.spawn().map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => {
+            io::ErrorKind::NotFound => {
                 Error::new(ErrorKind::PythonMissing { path: self.python.clone() })
             }
             _ => ErrorKind::WorkerStart { path: self.python.clone(), source }.into(),
         })?;
-        self.wait(child)
+        self.wait(child, LIMIT * u32::try_from(jobs.len()).unwrap_or(u32::MAX))
     }
 
-    fn wait(&self, mut child: Child) -> Result<ExitStatus, Error> {
+    fn wait(&self, mut child: Child, limit: Duration) -> Result<ExitStatus, Error> {
         let begun = Instant::now();
         let error = loop {
             match child.try_wait() {
                 Ok(Some(status)) => return Ok(status),
-                Ok(None) if self.interrupt.is_asked() => break ErrorKind::Interrupted,
-                Ok(None) if begun.elapsed() >= LIMIT => {
-                    let reason = format!("no answer within {} s", LIMIT.as_secs());
-                    break ErrorKind::ReplayFailed { reason };
+                Ok(None) if self.interrupt.is_asked() => break ErrorKind::Interrupted.into(),
+                Ok(None) if begun.elapsed() >= limit => {
+                    break failed(format!("no answer within {} s", limit.as_secs()));
                 }
                 Ok(None) => thread::sleep(TICK),
-                Err(source) => break ErrorKind::ReplayFailed { reason: source.to_string() },
+                Err(source) => break failed(source.to_string()),
             }
         };
-        // It may have ended by itself just now.
-        let _ = child.kill();
+        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            // It is not waited for yet, so that its id is still its own.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         let _ = child.wait();
-        Err(error.into())
+        Err(error)
     }
 }
 
-/// What is said to and by a child, in files, so that nobody waits for a pipe.
-struct Talk<'a> {
-    folder: &'a Path,
+/// What is said to and by a child goes through files, so that nobody waits for a pipe.
+fn prepared(folder: &Path, jobs: &[Job<'_>]) -> io::Result<(File, File)> {
+    let jobs: Vec<_> =
+        jobs.iter().enumerate().map(|(index, job)| described(folder, index, job)).collect();
+    fs::write(folder.join("jobs"), Value::from(jobs).to_string())?;
+    Ok((File::open(folder.join("jobs"))?, File::create(folder.join("complaints"))?))
 }
 
-impl<'a> Talk<'a> {
-    fn in_folder(folder: &'a Path, setting: &Setting, script: &Script) -> std::io::Result<Self> {
-        let lanes = script.lanes.iter().map(
-            |lane| json!({"stream": lane.stream, "pool": lane.pool.map(|(one, two)| [one, two])}),
-        );
-        let asked = json!({
-            "lanes": lanes.collect::<Vec<_>>(),
-            "memory_fraction": setting.memory_fraction,
-        });
-        fs::write(folder.join("asked"), asked.to_string())?;
-        Ok(Self { folder })
-    }
+fn described(folder: &Path, index: usize, job: &Job<'_>) -> Value {
+    json!({
+        "conf": job.conf,
+        "memory_fraction": job.memory_fraction,
+        "script": job.files.script(),
+        "lanes": job.files.lanes(),
+        "answer": folder.join(answer(index)),
+    })
+}
 
-    fn open(&self, name: &str) -> Stdio {
-        File::open(self.folder.join(name)).map_or_else(|_| Stdio::null(), Stdio::from)
-    }
+fn answer(index: usize) -> String {
+    format!("answer-{index}")
+}
 
-    fn create(&self, name: &str) -> Stdio {
-        File::create(self.folder.join(name)).map_or_else(|_| Stdio::null(), Stdio::from)
+fn played(reply: Reply, reports: &RunReports) -> Played {
+    match reply.outcome {
+        Outcome::Answer(answer) => Played::Through(answer),
+        Outcome::Refusal(refusal) => {
+            let report = reports.reports.iter().find(|report| report.pid == reply.pid);
+            let missing = report.map_or_else(Vec::new, |report| report.not_implemented.clone());
+            let reason = match missing.as_slice() {
+                [] => one_line(&refusal.refused),
+                names => format!("the virtual GPU does not support {}", names.join(", ")),
+            };
+            Played::Refused { reason, bad_setting: refusal.bad_setting }
+        }
     }
+}
 
-    fn said(&self) -> Vec<u8> {
-        fs::read(self.folder.join("said")).unwrap_or_default()
-    }
+fn failed(reason: String) -> Error {
+    ErrorKind::ReplayFailed { reason }.into()
+}
 
-    /// Why there is no answer: the last line of what it complained of.
-    fn complaint(&self, status: ExitStatus) -> String {
-        let text = fs::read(self.folder.join("complained")).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let line = text.lines().rev().find(|line| !line.trim().is_empty());
-        line.map_or_else(|| status.to_string(), |line| shorten(line, 200))
-    }
+/// Why there is no answer: the last line of what was complained of.
+fn complaint(folder: &Path, status: ExitStatus) -> String {
+    let text = fs::read(folder.join("complaints")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty());
+    line.map_or_else(|| status.to_string(), |line| shorten(line, 200))
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod child;
+mod files;
 mod likeness;
 mod settings;
 mod trial;

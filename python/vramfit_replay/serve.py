@@ -38,9 +38,9 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
         outcome = replay(job)
     except Exception as error:
         # What a setting makes of the allocator is for the reader of the table to know.
-        text = str(error)
+        text = str(error) or "without a word"
         outcome = {
-            "refused": f"{type(error).__name__}: {text.partition(chr(10))[0]}",
+            "refused": f"{type(error).__name__}: {text.splitlines()[0]}",
             "bad_setting": isinstance(error, ValueError) or text.startswith(UNKNOWN),
         }
     return {"pid": os.getpid(), "outcome": outcome}

@@ -63,3 +63,35 @@ fn fraction(card: &Card) -> f64 {
     let hundredths = left.get() as f64 / card.budget().usable.get() as f64 * 100.0;
     hundredths.floor() / 100.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(all: &[Setting]) -> Vec<(&str, Begin, bool)> {
+        all.iter().map(|it| (it.conf.as_str(), it.begin, it.asked)).collect()
+    }
+
+    #[test]
+    fn the_recorded_setting_comes_first_and_no_setting_twice() {
+        let asked = ["max_split_size_mb:128".to_owned(), "max_split_size_mb:64".to_owned()];
+        let all = settings("expandable_segments:True", true, &asked, None);
+        let expected = [
+            ("expandable_segments:True", Begin::Afresh, false),
+            ("", Begin::Afresh, false),
+            ("max_split_size_mb:128", Begin::Afresh, true),
+            ("roundup_power2_divisions:4", Begin::Afresh, false),
+            ("max_split_size_mb:64", Begin::Afresh, true),
+        ];
+        assert_eq!(names(&all), expected);
+    }
+
+    #[test]
+    fn what_begins_in_the_midst_is_replayed_as_it_lay_and_as_the_others_are() {
+        let all = settings("", false, &[], None);
+        assert_eq!(names(&all)[..2], [("", Begin::AsRecorded, false), ("", Begin::Afresh, false)]);
+        // Its blocks would come out larger than they were.
+        let rounded = settings("roundup_power2_divisions:8", false, &[], None);
+        assert_eq!(names(&rounded)[0], ("roundup_power2_divisions:8", Begin::Afresh, false));
+    }
+}

@@ -8,7 +8,7 @@ use crate::cli::values;
 const REPLAY_EXAMPLES: &str = "\
 Examples:
   vramfit replay snapshot.pickle
-  vramfit replay snapshot.pickle --gpu rtx-4060-8gb
+  vramfit replay snapshot.pickle --gpu rtx-4060
   vramfit replay snapshot.pickle --vram 6GiB --alloc-conf max_split_size_mb:64 --json
 
 Exit status: 0 it fits, as it was recorded or with an --alloc-conf that was given; 1 it does not; 2 no

@@ -56,7 +56,13 @@ fn midst(history: &History<'_>, script: &Script) -> Option<String> {
         history.reserved_before()
     );
     if script.misplaced > 0 {
-        text += &format!("; {} could not be put back at their places", blocks(script.misplaced));
+        text += match script.misplaced {
+            1 => "; one block or free part could not be put back at its place".to_owned(),
+            count => {
+                format!("; {count} blocks or free parts could not be put back at their places")
+            }
+        }
+        .as_str();
     }
     Some(text)
 }
@@ -120,12 +126,5 @@ fn times(count: u64) -> String {
     match count {
         1 => "once".to_owned(),
         count => format!("{count} times"),
-    }
-}
-
-fn blocks(count: u64) -> String {
-    match count {
-        1 => "one block".to_owned(),
-        count => format!("{count} blocks"),
     }
 }

@@ -96,7 +96,7 @@ fn table(device: &ReplayedDevice, gpu: Option<&ReplayedOn>) -> String {
 fn word(fit: Fit) -> &'static str {
     match fit {
         Fit::Fits => "yes",
-        Fit::ByFlushing(_) => "only by flushing",
+        Fit::ByFlushing(_) => "too tight",
         Fit::DoesNotFit(_) => "no",
     }
 }

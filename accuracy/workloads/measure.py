@@ -1,12 +1,18 @@
 """What the workloads measure with: the counters of PyTorch's allocator."""
 
+import time
+
 import torch
 
 
-def peak_of(step, times=10):
-    """The median of the highest allocated bytes of so many steps, as the sources take it."""
+def peak_of(step, times=10, rest=0.0):
+    """The median of the highest allocated bytes of so many steps, as the sources take it.
+
+    `rest` seconds before each step let the autograd thread drop what it holds of the step before.
+    """
     peaks = []
     for _ in range(times):
+        time.sleep(rest)
         torch.cuda.reset_peak_memory_stats()
         step()
         peaks.append(torch.cuda.max_memory_allocated())
@@ -35,12 +41,3 @@ def by_mode(forward, mode, parameters):
         parameter.grad = None
     return peak_of(forward)
 
-
-def counters():
-    """The allocator's peaks since the last reset."""
-    stats = torch.cuda.memory_stats()
-    return {
-        "allocated peak": stats["allocated_bytes.all.peak"],
-        "requested peak": stats["requested_bytes.all.peak"],
-        "reserved peak": stats["reserved_bytes.all.peak"],
-    }

@@ -89,7 +89,7 @@ def rotary(length, hidden, queries, keys):
         outputs = (q * c) + (rotate_half(q) * s), (k * c) + (rotate_half(k) * s)
         torch.autograd.grad(outputs, (q, k), gradients, retain_graph=True)
 
-    figures = peak_of(step)
+    figures = peak_of(step, rest=0.01)
     del inverse, positions
     return figures
 
@@ -115,7 +115,7 @@ def complex_rotary(length, hidden, queries, keys):
         outputs = forward()
         torch.autograd.grad(outputs, (q, k), gradients, retain_graph=True)
 
-    figures = peak_of(step)
+    figures = peak_of(step, rest=0.01)
     del inverse, positions
     return figures
 

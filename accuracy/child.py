@@ -1,4 +1,7 @@
-"""Runs workloads on the GPU, each in a process of its own: `child.py JOBS`, one line of JSON a job."""
+"""Runs workloads on the GPU, each in a process of its own.
+
+usage: child.py JOBS     (one line of JSON for each job of that file)
+"""
 
 import importlib
 import json

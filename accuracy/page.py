@@ -1,4 +1,7 @@
-"""Words the comparisons as docs/accuracy.md: `page.py` writes it from what docs/accuracy.json holds."""
+"""Words the comparisons as docs/accuracy.md.
+
+usage: page.py     (writes the page anew from docs/accuracy.json, without a run)
+"""
 
 import json
 import statistics
@@ -8,7 +11,6 @@ import causes
 import rows as published
 
 HERE = Path(__file__).resolve().parent
-UNITS = {"MiB": 2**20, "GB": 10**9, "GiB": 2**30}
 
 
 def render(rows, runs):
@@ -22,6 +24,7 @@ def render(rows, runs):
         "sources": sources(rows, comparisons),
         "rows": every_row(comparisons),
         "cards": cards(HERE / "gpu-check"),
+        "context": context(rows, runs),
     }
     for name, part in parts.items():
         text = text.replace(f"{{{{{name}}}}}", part)
@@ -54,14 +57,16 @@ def families(comparisons):
     lines = [
         [
             family, what, str(len(group)), str(sum(it.exact for it in group)),
-            percent(median(group), sign=False), percent(worst(group).percent), f"`{worst(group).row.id}`",
+            percent(median(group), sign=False), percent(worst(group).percent),
+            f"`{worst(group).row.id}`",
         ]
         for (family, what), group in by(comparisons, lambda it: (it.row.family, level(it))).items()
     ]
     everything = ["**all**", "", str(len(comparisons)), str(sum(it.exact for it in comparisons)),
                   percent(median(comparisons), sign=False), percent(worst(comparisons).percent),
                   f"`{worst(comparisons).row.id}`"]
-    header = ["family", "what was read", "rows", "equal as printed", "median, without sign", "worst", "at"]
+    header = ["family", "what was read", "rows", "equal as printed", "median, without sign", "worst",
+              "at"]
     return table(header, [*lines, everything], "llrrrrl")
 
 
@@ -89,7 +94,7 @@ def gaps(comparisons):
     lines = [
         [
             words, str(len(found[cause])),
-            f"{percent(min(it.percent for it in found[cause]))} to {percent(max(it.percent for it in found[cause]))}",
+            " to ".join(percent(end(it.percent for it in found[cause])) for end in (min, max)),
         ]
         for cause, words in causes.CAUSES.items()
         if cause in found
@@ -100,16 +105,23 @@ def gaps(comparisons):
 def constants(rows, runs):
     """What each series holds beside its workloads."""
     by_id = {row.id: row for row in rows}
-    bases = list(dict.fromkeys(row.base for row in rows if row.base))
+    bases = list(dict.fromkeys(row.base for row in rows if row.base and row.job in runs))
     lines = []
     for name in bases:
         series = [row for row in rows if row.base == name]
-        exact = sum(published.comparison(row, by_id[name], runs).exact for row in series if row.job in runs)
+        compared = [published.comparison(it, by_id[name], runs) for it in series if it.job in runs]
+        exact = sum(it.exact for it in compared)
         lines.append([
             f"`{name}`", f"{by_id[name].source}, {by_id[name].workload.partition('.')[2]}",
             mib(published.constant(by_id[name], runs)), f"{exact} of {len(series)}",
         ])
     return table(["first row", "series", "MiB", "rows that it makes equal"], lines, "llrr")
+
+
+def context(rows, runs):
+    """The context that the profile of GPUMemNet's card states."""
+    figures = next(runs[row.job] for row in rows if row.source == "gpumemnet" and row.job in runs)
+    return f"{(figures['process peak'] - figures['reserved peak']) >> 20} MiB"
 
 
 def sources(rows, comparisons):
@@ -128,7 +140,8 @@ def named(environment):
 
 def every_row(comparisons):
     parts = []
-    for (family, source), group in by(comparisons, lambda it: (it.row.family, it.row.source)).items():
+    groups = by(comparisons, lambda it: (it.row.family, it.row.source))
+    for (family, source), group in groups.items():
         lines = [
             [
                 it.row.id, it.row.card, it.row.profile, named(it.row.environment), workload(it.row),
@@ -148,7 +161,7 @@ def every_row(comparisons):
 
 
 def ours(it):
-    return f"{it.ours / UNITS[it.row.unit]:.{max(it.row.digits, 3)}f}"
+    return f"{it.ours / published.UNITS[it.row.unit]:.{max(it.row.digits, 3)}f}"
 
 
 def workload(row):
@@ -170,7 +183,8 @@ def cards(folder):
         lines = [
             [
                 name, f"{summary[name]['exact']} of {summary['compared']}",
-                percent(summary[name]["median_percent"], sign=False), percent(summary[name]["worst_percent"]),
+                percent(summary[name]["median_percent"], sign=False),
+                percent(summary[name]["worst_percent"]),
             ]
             for name in CARD
             if summary.get(name)

@@ -47,7 +47,7 @@ def read():
     found = []
     for path in sorted((HERE / "published").glob("*.csv")):
         with path.open(encoding="utf-8", newline="") as file:
-            found += [Row(**{name: fields[name] for name in Row.__annotations__}) for fields in csv.DictReader(file)]
+            found += [Row(**fields) for fields in csv.DictReader(file)]
     return found
 
 

@@ -1,4 +1,4 @@
-"""Runs the workloads of all published rows on virtual GPUs and writes docs/accuracy.json and the page.
+"""Runs the workloads of all published rows on virtual GPUs; writes docs/accuracy.json and the page.
 
 usage: run.py [FAMILY…]     (all families unless some are named; the others keep what they have)
 """
@@ -17,7 +17,8 @@ import rows as published
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 RESULTS = ROOT / "docs" / "accuracy.json"
-VRAMFIT = ROOT / "target" / "release" / "vramfit"
+# The folder of binaries, as for scripts/gpu-check.sh.
+VRAMFIT = Path(os.environ.get("VRAMFIT_BIN", ROOT / "target" / "release")) / "vramfit"
 # Runs of one virtual GPU that follow each other before its process is made anew.
 AT_ONCE = 40
 PROCESSES = 2
@@ -27,6 +28,8 @@ def main():
     rows = published.read()
     families = set(sys.argv[1:])
     wanted = [row for row in rows if not families or row.family in families]
+    bases = {row.base for row in wanted}
+    wanted += [row for row in rows if row.id in bases]
     runs = load(RESULTS) if families else {}
     runs.update(measure(published.jobs(wanted)))
     runs = {job: runs[job] for job in published.jobs(rows) if job in runs}
@@ -87,7 +90,9 @@ def python(environment):
     if environment != "main":
         path = ROOT / ".venvs" / environment / "bin" / "python"
         if not path.exists():
-            sys.exit(f"error: {environment} is not installed\nhint: scripts/frameworks.sh {environment}")
+            sys.exit(
+                f"error: {environment} is not installed\nhint: scripts/frameworks.sh {environment}"
+            )
         return path
     named = os.environ.get("VRAMFIT_PYTHON")
     if not named:

@@ -1,4 +1,7 @@
-"""Fine-tuning language models with low-rank adapters on queries and values, weights in bf16, as Lit-GPT does it."""
+"""Fine-tuning language models with low-rank adapters on queries and values, as Lit-GPT does it.
+
+Weights are bf16.
+"""
 
 from dataclasses import dataclass
 

@@ -59,7 +59,7 @@ def forward_peak(length, width, softmax):
 
 
 def retained(length, width, softmax):
-    """Memory after forward passes without a backward one, then the peak of repeated backward passes."""
+    """Memory after forward passes alone, then the peak of repeated backward passes."""
     def forward(q, k, v):
         scores = torch.matmul(q, k.transpose(-2, -1)) / math.sqrt(q.shape[-1])
         weights = SOFTMAX[softmax](scores)
@@ -117,7 +117,7 @@ def after_forwards(length, width, softmax):
 
 
 def copied(length, width, softmax):
-    """The inputs are copies of tensors on the CPU, and so take no gradient on the GPU that stays."""
+    """The inputs are copies of tensors on the CPU, where their gradients go."""
     forward = attention(SOFTMAX[softmax])
     tensors = [
         torch.randn(BATCH, length, width, requires_grad=True).cuda() for _ in range(3)

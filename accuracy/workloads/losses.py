@@ -1,4 +1,4 @@
-"""Losses over a large vocabulary behind a linear layer, in plain PyTorch, as Liger-Kernel measures them.
+"""Losses over a large vocabulary behind a linear layer, as Liger-Kernel measures them in PyTorch.
 
 Weights and inputs are bf16. The sources make a second set of layers, for their own implementation.
 """
@@ -25,7 +25,7 @@ def backward_of(forward):
 
 
 def linear_jsd(rows, hidden, vocabulary):
-    """Jensen-Shannon divergence of a student's and a teacher's predictions; both heads are trained."""
+    """Jensen-Shannon divergence of a student and a teacher; both heads are trained."""
     student, teacher = linear(hidden, vocabulary), linear(hidden, vocabulary)
     student_input = torch.rand(rows, hidden, dtype=BF16, device="cuda", requires_grad=True)
     teacher_input = torch.rand(rows, hidden, dtype=BF16, device="cuda")
@@ -65,7 +65,8 @@ def odds_ratio(chosen, rejected):
 
 def contrastive(chosen, rejected):
     difference = chosen - rejected
-    return -(functional.logsigmoid(0.1 * difference) + functional.logsigmoid(-0.1 * difference) * 0.0)
+    one, two = functional.logsigmoid(0.1 * difference), functional.logsigmoid(-0.1 * difference)
+    return -(one + two * 0.0)
 
 
 PREFERENCES = {"odds ratio": odds_ratio, "contrastive": contrastive, "simple": contrastive}

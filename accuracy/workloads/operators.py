@@ -1,4 +1,4 @@
-"""Single operators forward and backward, written in plain PyTorch, as Liger-Kernel measures them."""
+"""Single operators forward and backward, as Liger-Kernel measures them in plain PyTorch."""
 
 import torch
 from torch import nn
@@ -60,7 +60,7 @@ def rotate_half(x):
 
 
 def frequencies(length, width):
-    """The angles of rotary embedding, by the matrix product that transformers computes them with."""
+    """The angles of rotary embedding, by the matrix product that transformers uses."""
     powers = torch.arange(0, width, 2, dtype=torch.int64).float() / width
     inverse = (1.0 / (10_000.0**powers)).cuda()
     positions = torch.arange(length, device="cuda", dtype=torch.long).unsqueeze(0)

@@ -135,7 +135,8 @@ class AdamW(torch.optim.Optimizer):
     """One parameter after the other; the old moments live until the new ones take their place."""
 
     def __init__(self, parameters):
-        super().__init__(parameters, {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "decay": 0.01})
+        values = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "decay": 0.01}
+        super().__init__(parameters, values)
 
     def step(self):
         for group in self.param_groups:

@@ -24,7 +24,6 @@ def render(rows, runs):
         "sources": sources(rows, comparisons),
         "rows": every_row(comparisons),
         "cards": cards(HERE / "gpu-check"),
-        "context": context(rows, runs),
     }
     for name, part in parts.items():
         text = text.replace(f"{{{{{name}}}}}", part)
@@ -116,12 +115,6 @@ def constants(rows, runs):
             mib(published.constant(by_id[name], runs)), f"{exact} of {len(series)}",
         ])
     return table(["first row", "series", "MiB", "rows that it makes equal"], lines, "llrr")
-
-
-def context(rows, runs):
-    """The context that the profile of GPUMemNet's card states."""
-    figures = next(runs[row.job] for row in rows if row.source == "gpumemnet" and row.job in runs)
-    return f"{(figures['process peak'] - figures['reserved peak']) >> 20} MiB"
 
 
 def sources(rows, comparisons):

@@ -60,6 +60,18 @@ def jobs(rows):
     return list(dict.fromkeys(row.job for row in rows))
 
 
+def read_of(rows, runs):
+    """The figures of the runs that rows read; the others are not kept."""
+    names = {}
+    for row in rows:
+        names.setdefault(row.job, []).append(row.quantity)
+    return {
+        job: {name: runs[job][name] for name in dict.fromkeys(names[job])}
+        for job in jobs(rows)
+        if job in runs
+    }
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Bytes on both sides: as printed in its source, and of the virtual GPU."""

@@ -32,7 +32,7 @@ def main():
     wanted += [row for row in rows if row.id in bases]
     runs = load(RESULTS) if families else {}
     runs.update(measure(published.jobs(wanted)))
-    runs = {job: runs[job] for job in published.jobs(rows) if job in runs}
+    runs = published.read_of(rows, runs)
     save(runs, RESULTS)
     (ROOT / "docs" / "accuracy.md").write_text(page.render(rows, runs), encoding="utf-8")
 

@@ -144,6 +144,7 @@ fn device_of_plan(args: &DeviceArgs, plan: &Plan) -> DeviceArgs {
         device.vram = device.vram.or(Some(plan.budget.total));
         device.margin = device.margin.or(Some(Share::Bytes(plan.budget.margin)));
     }
+    device.platform = device.platform.or(Some(plan.device.platform.into()));
     device.reserve = device.reserve.or(Some(plan.budget.reserve));
     device
 }

@@ -2,7 +2,7 @@
 
 use super::args::DeviceArgs;
 use super::output::Output;
-use crate::device::{Gpu, RealGpu, RealGpus, Setup, VirtualGpu};
+use crate::device::{Gpu, Platform, RealGpu, RealGpus, Setup, VirtualGpu};
 use crate::error::{Error, ErrorKind};
 use crate::profile::Catalog;
 use crate::profile::gpu::{ComputeCapability, GpuProfile};
@@ -13,7 +13,12 @@ const DEFAULT: &str = "rtx-3050-laptop-4gb";
 
 /// What the flags say of the GPU's memory.
 pub(super) fn setup(args: &DeviceArgs) -> Setup {
-    Setup { vram: args.vram, reserve: args.reserve.unwrap_or_default(), margin: args.margin }
+    Setup {
+        vram: args.vram,
+        platform: args.platform.map_or_else(Platform::here, Platform::from),
+        reserve: args.reserve,
+        margin: args.margin,
+    }
 }
 
 /// A GPU that is meant; a virtual one is not laid out yet.

@@ -4,6 +4,7 @@ use super::args::{GpusArgs, Show};
 use super::output::{self, Output};
 use crate::error::{Error, ExitStatus};
 use crate::profile::Catalog;
+use crate::profile::context::Range;
 use crate::profile::gpu::{Fact, GpuProfile};
 
 pub(super) fn run(
@@ -37,12 +38,13 @@ fn list(gpus: &[GpuProfile]) -> String {
 /// Everything a profile states, each fact with how it is known.
 fn facts(gpu: &GpuProfile) -> String {
     let bit = |bits: &u32| format!("{bits} bit");
+    let Range { low, high } = gpu.context_range();
     let rows = vec![
         row("compute capability", &gpu.compute_capability, ToString::to_string),
         row("multiprocessors", &gpu.multiprocessors, ToString::to_string),
         row("total memory", &gpu.total_memory, |size| size.exact()),
         row("usable memory", &gpu.usable_memory, |size| size.exact()),
-        row("context", &gpu.context, |size| size.exact()),
+        row("context", &gpu.context, |size| format!("{size} ({low} to {high})")),
         row("L2 cache", &gpu.l2_cache, |size| size.exact()),
         row("memory bus", &gpu.memory_bus, bit),
         row("bandwidth", &gpu.bandwidth, |rate| format!("{rate} GB/s")),

@@ -8,6 +8,7 @@ mod completions;
 mod export;
 mod gpu_check;
 mod gpus;
+mod grounds;
 mod inputs;
 mod models;
 mod notes;

@@ -1,10 +1,12 @@
 //! What one should know of a plan before one relies on it.
 
-use crate::device::{Budget, RunReports, VirtualGpu};
+use crate::device::{Budget, Platform, RunReports, Setup, VirtualGpu};
 use crate::error::one_line;
 use crate::measurement::{Outcome, Verdict};
 use crate::plan::{Choice, Note, Objective, Plan, Tried};
 use crate::probe::{Findings, GpuProber};
+use crate::profile::context::Range;
+use crate::units::Bytes;
 use crate::workload::{Checkpointing, Precision, Subject, Variable};
 
 /// Of a plan: what was left out of it, and what its recommendation means. `on_twin` of the findings,
@@ -44,10 +46,13 @@ pub(super) fn of_plan(plan: &Plan, findings: &Findings, on_twin: usize) -> Vec<N
 /// Of a virtual GPU and of what ran on it.
 pub(super) fn of_virtual_gpu(gpu: &VirtualGpu, seen: RunReports) -> Vec<Note> {
     let context = &gpu.profile().context;
+    let Range { low, high } = gpu.profile().context_range();
     let mut notes = vec![Note::ContextOfProfile {
         context: context.value,
         basis: context.basis.name().to_owned(),
         source: context.source.clone(),
+        low,
+        high,
     }];
     if !seen.not_implemented.is_empty() {
         notes.push(Note::NotImplemented { names: seen.not_implemented });
@@ -57,6 +62,19 @@ pub(super) fn of_virtual_gpu(gpu: &VirtualGpu, seen: RunReports) -> Vec<Note> {
         notes.push(Note::ReadBacks { count: seen.read_backs, places });
     }
     notes.extend(seen.internal_errors.into_iter().map(|message| Note::InternalError { message }));
+    notes
+}
+
+/// Of the operating system that a plan is for.
+pub(super) fn of_platform(platform: Platform, setup: Setup, budget: Budget) -> Vec<Note> {
+    if !platform.is_windows() {
+        return Vec::new();
+    }
+    let mut notes = vec![Note::Spills];
+    // Of a real card NVML has counted what the desktop holds.
+    if setup.reserve.is_none() && budget.reserve > Bytes::ZERO {
+        notes.push(Note::WindowsDesktop { reserve: budget.reserve });
+    }
     notes
 }
 

@@ -1,11 +1,11 @@
 //! From a question to a plan: search, solve, and say what one should know.
 
 use super::progress::Progress;
-use super::{allocator, notes, remedies, twin};
-use crate::device::{Gpu, Setup, read_run_reports};
+use super::{allocator, grounds, notes, remedies, twin};
+use crate::device::{Gpu, Platform, Setup, read_run_reports};
 use crate::error::{Error, one_line};
 use crate::measurement::{Built, Outcome, Point, Setting};
-use crate::plan::{Choice, DeviceSummary, Note, Objective, PLAN_VERSION, Plan, Versions};
+use crate::plan::{Choice, DeviceSummary, Grounds, Note, Objective, PLAN_VERSION, Plan, Versions};
 use crate::probe::protocol::Hello;
 use crate::probe::{
     Campaign, Change, Findings, GpuProber, Launch, Prober, Record, Verified, verify,
@@ -38,6 +38,7 @@ struct Gathered {
     notes: Vec<Note>,
     hello: Option<Hello>,
     built: Option<Built>,
+    grounds: Grounds,
     /// Results whose size depends on values that nobody knows.
     sizes: Vec<String>,
     /// How many of the measurements, the first, are of a real card's twin.
@@ -86,6 +87,7 @@ impl Planner<'_> {
             ladder,
             would_fit,
             measurements: Vec::new(),
+            grounds: gathered.grounds,
             notes: Vec::new(),
             incomplete: incomplete || untried.is_some(),
         };
@@ -94,6 +96,7 @@ impl Planner<'_> {
         plan.notes.extend(untried.map(|error| Note::ChangesUntried { reason: error.to_string() }));
         plan.notes.append(&mut gathered.notes);
         plan.notes.extend(self.interval(&plan, std::mem::take(&mut gathered.sizes)));
+        plan.notes.extend(notes::of_platform(self.platform(), self.setup, budget));
         plan.notes.extend(allocator::notes());
         plan.measurements = gathered.findings.measurements;
         Ok(plan)
@@ -122,13 +125,14 @@ impl Planner<'_> {
         notes.extend(notes::of_prober(prober.as_ref(), gpu.budget()));
         let (hello, built) = (prober.hello().cloned(), prober.built().cloned());
         drop(prober);
-        let mut sizes = Vec::new();
+        let (mut sizes, mut grounds) = (Vec::new(), grounds::on_the_card());
         if let Gpu::Virtual(gpu) = gpu {
             let seen = read_run_reports(gpu.folder());
             sizes = seen.sizes.iter().map(|it| one_line(&it.to_string())).collect();
+            grounds = grounds::on_virtual_gpu(gpu, &seen, self.setup.platform);
             notes.extend(notes::of_virtual_gpu(gpu, seen));
         }
-        Ok(Gathered { findings, notes, hello, built, sizes, on_twin: 0 })
+        Ok(Gathered { findings, notes, hello, built, grounds, sizes, on_twin: 0 })
     }
 
     /// Has a user's function called, which may take a while, and goes by what it returns.
@@ -193,6 +197,7 @@ impl Planner<'_> {
         gathered.on_twin = gathered.findings.measurements.len();
         // The card knows them.
         gathered.sizes.clear();
+        gathered.grounds = grounds::on_the_card();
         let mut prober = self.launch.prober(self.gpu, record);
         let Verified { factor, .. } = verify(
             &mut gathered.findings,
@@ -260,6 +265,14 @@ impl Planner<'_> {
             uuid: self.gpu.uuid().to_owned(),
             kind: self.gpu.kind(),
             compute_capability: self.gpu.compute_capability().to_string(),
+            platform: self.platform(),
+        }
+    }
+
+    fn platform(&self) -> Platform {
+        match self.gpu {
+            Gpu::Real(_) => Platform::here(),
+            Gpu::Virtual(_) => self.setup.platform,
         }
     }
 

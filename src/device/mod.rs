@@ -3,8 +3,8 @@
 
 mod budget;
 mod descent;
-mod limits;
 mod nvml;
+mod platform;
 mod python;
 mod real_gpu;
 mod run_reports;
@@ -22,6 +22,7 @@ use crate::profile::gpu::ComputeCapability;
 
 pub use budget::Budget;
 pub use descent::{descendants, descends_from, started_with};
+pub use platform::Platform;
 pub use python::{PythonSetup, lay_out_python, python_environment, python_packages};
 pub use real_gpu::{BoardMemory, RealGpu, RealGpus};
 pub use run_reports::{RunReports, read_run_reports};

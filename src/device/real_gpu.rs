@@ -8,11 +8,11 @@ use nvml_wrapper::{Device, Nvml};
 use serde::{Deserialize, Serialize};
 
 use super::budget::default_margin;
-use super::limits::Limits;
 use super::nvml::{failure, is_absent, open};
 use super::{Budget, Setup};
 use crate::error::{Error, ErrorKind};
 use crate::profile::gpu::ComputeCapability;
+use crate::profile::limits::Limits;
 use crate::units::Bytes;
 
 /// A card of this machine, as NVML states it.
@@ -171,7 +171,7 @@ fn budget_now(memory: BoardMemory, display: bool, setup: Setup) -> Result<Budget
         Some(margin) => margin.of(cap),
         None => default_margin(cap, display),
     };
-    Budget::new(cap, cap.saturating_sub(driver), held, setup.reserve, margin)
+    Budget::new(cap, cap.saturating_sub(driver), held, setup.reserve.unwrap_or_default(), margin)
 }
 
 /// Bytes that NVML attributes to the processes for which `is_own` holds, where it does.

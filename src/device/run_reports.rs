@@ -24,6 +24,8 @@ pub struct RunReports {
     pub sizes: Vec<DataDependentSize>,
     /// Failures inside the virtual GPU itself.
     pub internal_errors: Vec<String>,
+    /// Sizes that are estimates, each with its basis, sorted.
+    pub estimates: Vec<String>,
     /// The reports themselves.
     pub reports: Vec<Report>,
 }
@@ -43,6 +45,7 @@ pub fn read_run_reports(folder: &Path) -> RunReports {
         .collect();
     reports.sort_by_key(|report| (report.python.as_ref().and_then(|it| it.rank), report.pid));
     let names: BTreeSet<_> = reports.iter().flat_map(|report| &report.not_implemented).collect();
+    let estimates: BTreeSet<_> = reports.iter().flat_map(|report| &report.estimates).collect();
     let unknown_reads = unknown_reads(&reports);
     let unnamed: u64 = reports
         .iter()
@@ -56,6 +59,7 @@ pub fn read_run_reports(folder: &Path) -> RunReports {
         unknown_reads,
         sizes: sizes(&reports),
         internal_errors: reports.iter().flat_map(|report| report.internal_errors.clone()).collect(),
+        estimates: estimates.into_iter().cloned().collect(),
         reports,
     }
 }
@@ -123,6 +127,7 @@ mod tests {
             schema: SCHEMA,
             pid,
             not_implemented: vec![name.to_owned()],
+            estimates: vec![format!("size of {name}"), "size of all".to_owned()],
             read_backs: vec![
                 ReadBack { kernel: "k".to_owned(), bytes: 4, count: 2 },
                 ReadBack { kernel: format!("_ZN{HARMLESS}_cuda"), bytes: 4, count: 9 },
@@ -132,6 +137,7 @@ mod tests {
         let seen = read_all([(7, "cuFoo"), (8, "cuBar"), (9, "cuFoo")].map(report).to_vec());
         assert_eq!(seen.not_implemented, ["cuBar", "cuFoo"]);
         assert_eq!((seen.read_backs, seen.reports.len()), (6, 3));
+        assert_eq!(seen.estimates, ["size of all", "size of cuBar", "size of cuFoo"]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::RealGpu;
+use crate::profile::context;
 use crate::profile::gpu::{Basis, Fact, GpuProfile, Segment};
 use crate::units::Bytes;
 
@@ -10,7 +11,7 @@ pub fn twin_profile(real: &RealGpu, known: Option<&GpuProfile>) -> GpuProfile {
         .unwrap_or_else(|| known.map_or(16, |profile| profile.multiprocessors.value));
     let clock = real.clock.unwrap_or_else(|| known.map_or(1500, |known| known.boost_clock.value));
     let power = real.power_limit.map(|milliwatts| milliwatts / 1000);
-    GpuProfile {
+    let mut twin = GpuProfile {
         name: real.uuid.clone(),
         product: real.product.clone(),
         aliases: Vec::new(),
@@ -20,11 +21,7 @@ pub fn twin_profile(real: &RealGpu, known: Option<&GpuProfile>) -> GpuProfile {
         multiprocessors: observed(multiprocessors),
         total_memory: observed(real.budget.total),
         usable_memory: observed(real.budget.usable),
-        context: match known {
-            Some(profile) => profile.context.clone(),
-            // gpu-independent part and slope: see the profiles' own inferred figures.
-            None => inferred(Bytes::mib(50 + 3 * u64::from(multiprocessors))),
-        },
+        context: known.map_or_else(|| inferred(Bytes::ZERO), |profile| profile.context.clone()),
         l2_cache: known.map_or_else(|| inferred(Bytes::mib(4)), |known| known.l2_cache.clone()),
         memory_bus: known.map_or_else(|| inferred(256), |known| known.memory_bus.clone()),
         bandwidth: known.map_or_else(|| inferred(400.0), |known| known.bandwidth.clone()),
@@ -35,7 +32,11 @@ pub fn twin_profile(real: &RealGpu, known: Option<&GpuProfile>) -> GpuProfile {
             (None, None) => inferred(100),
         },
         notes: String::new(),
+    };
+    if known.is_none() {
+        twin.context = context::inferred(&twin);
     }
+    twin
 }
 
 fn observed<T>(value: T) -> Fact<T> {

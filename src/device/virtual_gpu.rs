@@ -10,13 +10,13 @@ use nvml_wrapper::Nvml;
 use tempfile::TempDir;
 use vramfit_vgpu_schema::{Description, Device, SCHEMA, folder};
 
-use super::Budget;
 use super::budget::default_margin;
-use super::limits::{Limits, REGISTERS};
 use super::nvml::open;
 use super::python::{PythonSetup, lay_out_python, python_environment};
+use super::{Budget, Platform};
 use crate::error::{Error, ErrorKind};
 use crate::profile::gpu::GpuProfile;
+use crate::profile::limits::{Limits, REGISTERS};
 use crate::units::{Bytes, Share};
 
 /// How the product name of each virtual GPU ends.
@@ -38,8 +38,10 @@ const OWN_NVML: &str = "nvml-of-vramfit.so";
 pub struct Setup {
     /// Board memory in place of the profile's.
     pub vram: Option<Bytes>,
-    /// Set aside for others.
-    pub reserve: Bytes,
+    /// The operating system planned for; of a virtual GPU only.
+    pub platform: Platform,
+    /// Set aside for others; `None` is what a desktop of Windows takes, or nothing.
+    pub reserve: Option<Bytes>,
     /// Held back; `None` is 5 % and at least 200 MiB, or 3 % and 128 MiB without a display.
     pub margin: Option<Share>,
 }
@@ -189,13 +191,22 @@ fn prepend(first: &OsStr, variable: &str) -> OsString {
 }
 
 fn budget(profile: &GpuProfile, setup: Setup) -> Result<Budget, Error> {
-    let driver = profile.total_memory.value.saturating_sub(profile.usable_memory.value);
+    let windows = setup.platform.is_windows();
+    // Under Windows CUDA's total is NVML's (docs/profiles.md).
+    let driver = match windows {
+        true => Bytes::ZERO,
+        false => profile.total_memory.value.saturating_sub(profile.usable_memory.value),
+    };
+    let display = profile.segment.has_display();
+    let desktop = if windows && display { Platform::WINDOWS_DESKTOP } else { Bytes::ZERO };
+    let reserve = setup.reserve.unwrap_or(desktop);
     let total = setup.vram.unwrap_or(profile.total_memory.value);
     let margin = match setup.margin {
         Some(margin) => margin.of(total),
-        None => default_margin(total, profile.segment.has_display()),
+        // A context that may be larger than was reckoned with is one more surprise.
+        None => default_margin(total, display) + profile.context_uncertainty(),
     };
-    Budget::new(total, total.saturating_sub(driver), Bytes::ZERO, setup.reserve, margin)
+    Budget::new(total, total.saturating_sub(driver), Bytes::ZERO, reserve, margin)
 }
 
 /// The library beside the executable, or the one that [`LIBRARY_VARIABLE`] names.
@@ -325,7 +336,7 @@ pub(super) mod tests {
 
     #[test]
     fn free_memory_of_the_described_device_is_the_budget() {
-        let setup = Setup { reserve: Bytes::mib(600), ..Setup::default() };
+        let setup = Setup { reserve: Some(Bytes::mib(600)), ..Setup::default() };
         let budget = budget(&profile(), setup).unwrap();
         let device = describe(&profile(), &budget, 0);
         assert_eq!(
@@ -343,6 +354,29 @@ pub(super) mod tests {
         let setup = Setup { vram: Some(Bytes::gib(8)), ..Setup::default() };
         let budget = budget(&profile(), setup).unwrap();
         assert_eq!(budget.usable, Bytes::mib(8192 - 326));
+    }
+
+    #[test]
+    fn windows_lets_programs_have_the_boards_memory_and_its_desktop_takes_from_it() {
+        let setup = Setup { platform: Platform::Windows, ..Setup::default() };
+        let windows = budget(&profile(), setup).unwrap();
+        assert_eq!(windows.usable, Bytes::mib(4096));
+        assert_eq!(windows.reserve, Platform::WINDOWS_DESKTOP);
+        let setup = Setup { reserve: Some(Bytes::mib(10)), ..setup };
+        assert_eq!(budget(&profile(), setup).unwrap().reserve, Bytes::mib(10), "as was said");
+    }
+
+    #[test]
+    fn the_margin_grows_by_what_the_context_may_be_larger_unless_it_was_said() {
+        let profile = profile();
+        let larger = profile.context_uncertainty();
+        assert!(larger > Bytes::mib(50), "{larger}");
+        let stated = budget(&profile, Setup::default()).unwrap();
+        let default = default_margin(Bytes::gib(4), true);
+        assert_eq!(stated.margin, default + larger);
+        let margin = Some(Share::Bytes(Bytes::mib(7)));
+        let said = budget(&profile, Setup { margin, ..Setup::default() }).unwrap();
+        assert_eq!(said.margin, Bytes::mib(7));
     }
 
     #[test]

@@ -84,6 +84,8 @@ fn is_for_training(note: &Note) -> bool {
         | Note::WorldSize { .. }
         | Note::AllocatorVariable { .. }
         | Note::ContextOfProfile { .. }
+        | Note::WindowsDesktop { .. }
+        | Note::Spills
         | Note::NotImplemented { .. }
         | Note::ReadBacks { .. }
         | Note::DataDependentSizes { .. }

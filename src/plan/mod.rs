@@ -2,18 +2,20 @@
 
 mod check;
 mod file;
+mod grounds;
 mod note;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::Budget;
+use crate::device::{Budget, Platform};
 use crate::measurement::{Built, EvidenceKind, Measurement, Memory, Setting};
 use crate::probe::Change;
 use crate::units::Bytes;
 use crate::workload::{Checkpointing, Goal, Precision, Workload};
 
 pub use file::read;
+pub use grounds::{Ground, Grounds, Level};
 pub use note::{ALLOCATOR_VARIABLES, Note, Tried};
 
 /// Version of the document; raised by every change that an older reader would misread.
@@ -53,6 +55,9 @@ pub struct Plan {
     pub would_fit: Vec<Change>,
     /// Everything that was measured, in order. Indices of evidence point here.
     pub measurements: Vec<Measurement>,
+    /// What the numbers rest on.
+    #[serde(default)]
+    pub grounds: Grounds,
     /// What one should know.
     pub notes: Vec<Note>,
     /// The search was stopped before its end; what is recommended fits, but better may exist.
@@ -97,6 +102,9 @@ pub struct DeviceSummary {
     pub kind: EvidenceKind,
     /// CUDA compute capability, e.g. `8.6`.
     pub compute_capability: String,
+    /// The operating system planned for.
+    #[serde(default)]
+    pub platform: Platform,
 }
 
 /// What a recommended setting is best at.

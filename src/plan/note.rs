@@ -78,7 +78,20 @@ pub enum Note {
         basis: String,
         /// Who says so.
         source: String,
+        /// The least that it is expected to be.
+        #[serde(default)]
+        low: Bytes,
+        /// The most; the margin allows for it unless one was given.
+        #[serde(default)]
+        high: Bytes,
     },
+    /// What a desktop of Windows takes is an assumption.
+    WindowsDesktop {
+        /// Set aside for it.
+        reserve: Bytes,
+    },
+    /// The driver of Windows goes on in the host's memory where the GPU's is short.
+    Spills,
     /// A variable of the environment that PyTorch's allocator or cuBLAS goes by.
     AllocatorVariable {
         /// Its name.
@@ -192,12 +205,23 @@ impl fmt::Display for Note {
                  micro-batch {}",
                 list(points)
             ),
-            Self::ContextOfProfile { context, basis, source } => {
-                write!(
-                    f,
-                    "the CUDA context of {context} is the profile's figure, {basis}: {source}"
-                )
+            Self::ContextOfProfile { context, basis, source, low, high } => {
+                write!(f, "the CUDA context of {context}")?;
+                if low < high {
+                    write!(f, " ({low} to {high} may be expected)")?;
+                }
+                write!(f, " is the profile's figure, {basis}: {source}")
             }
+            Self::WindowsDesktop { reserve } => write!(
+                f,
+                "{reserve} is set aside for the desktop of Windows, where 0.5 to 1.4 GiB were seen \
+                 at light load; `--reserve` says what yours takes"
+            ),
+            Self::Spills => write!(
+                f,
+                "short of memory, the driver of Windows does not fail but goes on in the host's, \
+                 many times slower, unless its `CUDA - Sysmem Fallback Policy` says otherwise"
+            ),
             Self::AllocatorVariable { variable, value } => {
                 write!(f, "measured with `{variable}={value}`, and holds only where it is set so")
             }

@@ -2,7 +2,9 @@
 
 mod catalog;
 mod check;
+pub mod context;
 pub mod gpu;
+pub(crate) mod limits;
 pub mod model;
 mod shelf;
 

@@ -1,5 +1,5 @@
-use crate::{environments, is_thorough};
 use crate::program::Program;
+use crate::{environments, is_thorough};
 
 /// Those of the first list always, those of the second where everything is to run.
 fn models(always: &[&'static str], further: &[&'static str]) -> Vec<&'static str> {

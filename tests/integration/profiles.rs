@@ -2,7 +2,8 @@ use std::fs;
 use std::path::Path;
 
 use vramfit::profile::Catalog;
-use vramfit::profile::gpu::{GpuProfile, Segment};
+use vramfit::profile::context;
+use vramfit::profile::gpu::{Basis, GpuProfile, Segment};
 use vramfit::units::Bytes;
 
 use crate::harness::Test;
@@ -106,6 +107,9 @@ fn a_context_takes_what_contexts_take() {
     for gpu in gpus() {
         let context = gpu.context.value;
         assert!(context >= Bytes::mib(50) && context <= Bytes::mib(750), "{}", gpu.name);
+        if gpu.context.basis == Basis::Inferred {
+            assert_eq!(gpu.context, context::inferred(&gpu), "{}", gpu.name);
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! The device code of a library: which architectures it was built for.
 //!
 //! `nvcc` wraps the code in a container whose layout is the same since CUDA 7 (fatbinary_section.h
-//! gives the wrapper; the container is a header and a row of entries, each with its own header).
+//! gives the wrapper; the container is a header and a row of entries, each with its own header, whose
+//! last field is the size of the code once it is unpacked).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -33,7 +34,7 @@ struct Header {
     entries_bytes: u64,
 }
 
-/// The start of an entry: as much of it as is needed here.
+/// The start of an entry.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Entry {
@@ -46,6 +47,11 @@ struct Entry {
     minor: u16,
     major: u16,
     architecture: u32,
+    name_offset: u32,
+    name_bytes: u32,
+    flags: u64,
+    reserved: u64,
+    unpacked_bytes: u64,
 }
 
 /// Handles are addresses of wrappers; a copy of each keeps them apart from other handles.
@@ -71,6 +77,8 @@ pub(crate) struct Code {
     pub(crate) ptx: i32,
     /// Architecture of the machine code: the device's own where the driver compiles the former.
     pub(crate) binary: i32,
+    /// Size of it in bytes, unpacked: what a device holds of it at most.
+    pub(crate) bytes: u64,
 }
 
 /// The code of library `handle` that a device of compute capability `capability` runs: the newest
@@ -89,25 +97,25 @@ pub(crate) fn code_for(handle: usize, capability: (i32, i32)) -> Option<Code> {
     let newest = |kind, generation: Option<i32>| {
         built
             .iter()
-            .filter(|(built_kind, architecture)| {
+            .filter(|((built_kind, architecture), _)| {
                 *built_kind == kind
                     && *architecture <= device
                     && generation.is_none_or(|generation| architecture / 10 == generation)
             })
-            .map(|(_, architecture)| *architecture)
+            .map(|((_, architecture), bytes)| (*architecture, *bytes))
             .max()
     };
     newest(MACHINE_CODE, Some(capability.0))
-        .map(|architecture| Code { ptx: architecture, binary: architecture })
-        .or_else(|| newest(PTX, None).map(|ptx| Code { ptx, binary: device }))
+        .map(|(built_for, bytes)| Code { ptx: built_for, binary: built_for, bytes })
+        .or_else(|| newest(PTX, None).map(|(ptx, bytes)| Code { ptx, binary: device, bytes }))
 }
 
-/// Kind and architecture of each entry in the container of `wrapper`.
+/// Kind, architecture and unpacked size of each entry in the container of `wrapper`.
 ///
 /// # Safety
 /// `wrapper` points at a registered wrapper.
-unsafe fn contents(wrapper: *const Wrapper) -> BTreeSet<(u16, i32)> {
-    let mut found = BTreeSet::new();
+unsafe fn contents(wrapper: *const Wrapper) -> BTreeMap<(u16, i32), u64> {
+    let mut found = BTreeMap::new();
     // SAFETY: by this function's contract; the container follows as the compiler wrote it, and its
     // own sizes bound the walk.
     unsafe {
@@ -122,8 +130,11 @@ unsafe fn contents(wrapper: *const Wrapper) -> BTreeSet<(u16, i32)> {
         let mut entry = container.byte_add(header.header_bytes.into()).cast::<Entry>();
         let end = entry.byte_add(header.entries_bytes as usize);
         while entry.byte_add(size_of::<Entry>()) <= end {
-            let Entry { kind, header_bytes, code_bytes, architecture, .. } = entry.read_unaligned();
-            found.insert((kind, architecture as i32));
+            let Entry { kind, header_bytes, code_bytes, architecture, unpacked_bytes, .. } =
+                entry.read_unaligned();
+            // What is not packed does not state it.
+            let bytes = unpacked_bytes.max(code_bytes);
+            found.insert((kind, architecture as i32), bytes);
             let step = u64::from(header_bytes) + code_bytes;
             if step == 0 {
                 break;
@@ -156,6 +167,11 @@ mod tests {
             minor: 0,
             major: 0,
             architecture,
+            name_offset: 0,
+            name_bytes: 0,
+            flags: 0,
+            reserved: 0,
+            unpacked_bytes: u64::from(architecture) * 1000,
         };
         let container = Container {
             header: Header {
@@ -178,7 +194,7 @@ mod tests {
             file: std::ptr::null(),
         };
         let handle = register((&raw const wrapper).cast()) as usize;
-        let code = |ptx, binary| Some(Code { ptx, binary });
+        let code = |ptx, binary| Some(Code { ptx, binary, bytes: ptx as u64 * 1000 });
         assert_eq!(code_for(handle, (8, 6)), code(80, 80));
         assert_eq!(code_for(handle, (9, 0)), code(90, 90));
         assert_eq!(code_for(handle, (12, 0)), code(90, 120), "compiled by the driver");

@@ -1,12 +1,12 @@
 //! Kernels: what the CUDA compiler registers for each library at load time, and how often each is
 //! launched.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError, RwLock};
 
-use vramfit_vgpu_schema::{Description, Device};
+use vramfit_vgpu_schema::{Description, Device, LoadedCode};
 
 use crate::by_address::ByAddress;
 use crate::fat_binary::{self, Code};
@@ -126,6 +126,25 @@ pub(crate) fn launches() -> BTreeMap<&'static str, u64> {
         }
     }
     launches
+}
+
+/// What a device has loaded of the code of libraries: with lazy loading, CUDA's default, a kernel
+/// and what it needs of its module when it is first launched.
+pub(crate) fn loaded_code(ordinal: usize) -> LoadedCode {
+    let mut loaded = LoadedCode::default();
+    let mut modules = BTreeSet::new();
+    for kernel in ALL.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let Some(Some(code)) = kernel.code[ordinal].get() else { continue };
+        if kernel.launches.load(Ordering::Relaxed) == 0 {
+            continue;
+        }
+        loaded.kernels += 1;
+        if modules.insert(kernel.binary) {
+            loaded.modules += 1;
+            loaded.module_bytes += code.bytes;
+        }
+    }
+    loaded
 }
 
 #[cfg(test)]

@@ -91,6 +91,7 @@ fn collect(machine: &Machine) -> Option<Report> {
         devices: machine.visible().iter().map(|index| *index as u32).collect(),
         device_peak_bytes: held.iter().map(|(device_peak, _)| *device_peak).collect(),
         process_peak: held.into_iter().map(|(_, peak)| peak).collect(),
+        loaded_code: (0..machine.visible().len()).map(kernel::loaded_code).collect(),
         timeline: timeline::points(),
         launches,
         kernels,

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::cli::values::{self, FunctionName};
 use crate::units::{Bytes, Share};
@@ -63,7 +63,13 @@ pub(in crate::cli) struct DeviceArgs {
     #[arg(long, value_name = "SIZE", value_parser = values::memory)]
     pub(in crate::cli) vram: Option<Bytes>,
 
-    /// Memory that a desktop or another program needs, e.g. 600MiB [default: 0]
+    /// Operating system of the machine planned for: linux, windows or wsl; of a virtual GPU only
+    /// [default: this machine's]
+    #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true)]
+    pub(in crate::cli) platform: Option<Platform>,
+
+    /// Memory that a desktop or another program needs, e.g. 600MiB
+    /// [default: 0; of a Windows desktop 1 GiB]
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub(in crate::cli) reserve: Option<Bytes>,
 
@@ -89,4 +95,35 @@ pub(in crate::cli) struct MeasuringArgs {
     /// Show what the worker, and your own code in it, prints
     #[arg(long)]
     pub(in crate::cli) verbose: bool,
+}
+
+/// Operating systems, as they are typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Platform {
+    /// Linux on the machine itself
+    Linux,
+    /// Windows
+    Windows,
+    /// Linux under Windows (WSL 2)
+    Wsl,
+}
+
+impl From<Platform> for crate::device::Platform {
+    fn from(platform: Platform) -> Self {
+        match platform {
+            Platform::Linux => Self::Linux,
+            Platform::Windows => Self::Windows,
+            Platform::Wsl => Self::Wsl,
+        }
+    }
+}
+
+impl From<crate::device::Platform> for Platform {
+    fn from(platform: crate::device::Platform) -> Self {
+        match platform {
+            crate::device::Platform::Linux => Self::Linux,
+            crate::device::Platform::Windows => Self::Windows,
+            crate::device::Platform::Wsl => Self::Wsl,
+        }
+    }
 }

@@ -18,8 +18,8 @@ pub use python::{
     Allocator, DataDependentSize, EndedBy, OutOfMemory, Place, Python, Shadow, UnknownRead,
 };
 pub use report::{
-    Collective, Convolution, CopyTotals, Cudnn, CudnnAnswer, Gemm, KernelCount, ProcessPeak,
-    ReadBack, Report, TimelinePoint,
+    Collective, Convolution, CopyTotals, Cudnn, CudnnAnswer, Gemm, KernelCount, LoadedCode,
+    ProcessPeak, ReadBack, Report, TimelinePoint,
 };
 
 /// Version of both documents; raised by every change that an older reader would misread.

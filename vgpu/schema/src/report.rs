@@ -18,6 +18,9 @@ pub struct Report {
     pub device_peak_bytes: Vec<u64>,
     /// Highest use by this process, one entry a device.
     pub process_peak: Vec<ProcessPeak>,
+    /// Code of libraries that this process loaded, one entry a device.
+    #[serde(default)]
+    pub loaded_code: Vec<LoadedCode>,
     /// Memory held by this process over time; thinned so that peaks survive.
     pub timeline: Vec<TimelinePoint>,
     /// Kernels launched.
@@ -60,6 +63,18 @@ pub struct ProcessPeak {
     pub total_bytes: u64,
     /// Of it the context.
     pub context_bytes: u64,
+}
+
+/// Code on a device, part of the context. Libraries that the virtual GPU stands in for, such as
+/// cuBLAS, load kernels of their own, which are not counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadedCode {
+    /// Kernels that were launched.
+    pub kernels: u64,
+    /// Modules that they are from.
+    pub modules: u64,
+    /// Size of those modules, all their kernels and tables counted: the most that they can take.
+    pub module_bytes: u64,
 }
 
 /// One step of the memory timeline.

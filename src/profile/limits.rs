@@ -1,22 +1,24 @@
-use crate::profile::gpu::ComputeCapability;
+//! What follows from the compute capability alone.
+
+use super::gpu::ComputeCapability;
 
 /// What a multiprocessor can hold; a property of the compute capability alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// Resident threads.
-    pub(super) threads: i32,
+    pub(crate) threads: i32,
     /// Resident blocks.
-    pub(super) blocks: i32,
+    pub(crate) blocks: i32,
     /// Shared memory in KiB.
-    pub(super) shared_kib: i32,
+    pub(crate) shared_kib: i32,
     /// Shared memory of one block that asks for more than 48 KiB, in KiB.
-    pub(super) block_shared_kib: i32,
+    pub(crate) block_shared_kib: i32,
     /// Lanes that add and multiply fp32 numbers ("CUDA cores").
-    pub(super) cores: u32,
+    pub(crate) cores: u32,
 }
 
 /// 32-bit registers of one multiprocessor, the same on all that PyTorch 2 runs on.
-pub(super) const REGISTERS: i32 = 65_536;
+pub(crate) const REGISTERS: i32 = 65_536;
 
 /// From the table "Technical Specifications per Compute Capability" of NVIDIA's CUDA C++
 /// programming guide. A capability that is not listed gets the row of the next older one.
@@ -48,7 +50,7 @@ const fn row(
 }
 
 impl Limits {
-    pub(super) fn of(capability: ComputeCapability) -> Self {
+    pub(crate) fn of(capability: ComputeCapability) -> Self {
         let asked = (capability.major, capability.minor);
         let known = TABLE.iter().rev().find(|(listed, _)| *listed <= asked);
         known.unwrap_or(&TABLE[0]).1

@@ -1,6 +1,6 @@
 """Runs the workloads of all published rows on virtual GPUs; writes docs/accuracy.json and the page.
 
-usage: run.py [FAMILY…]     (all families unless some are named; the others keep what they have)
+usage: run.py [--missing | FAMILY…]     (all; or rows that have no figures yet; or whole families)
 """
 
 import json
@@ -26,11 +26,12 @@ PROCESSES = 2
 
 def main():
     rows = published.read()
-    families = set(sys.argv[1:])
-    wanted = [row for row in rows if not families or row.family in families]
-    bases = {row.base for row in wanted}
-    wanted += [row for row in rows if row.id in bases]
-    runs = load(RESULTS) if families else {}
+    asked = sys.argv[1:]
+    runs = load(RESULTS) if asked else {}
+    if asked == ["--missing"]:
+        wanted = [row for row in rows if row.quantity not in runs.get(row.job, {})]
+    else:
+        wanted = [row for row in rows if not asked or row.family in asked]
     runs.update(measure(published.jobs(wanted)))
     runs = published.read_of(rows, runs)
     save(runs, RESULTS)

@@ -2,7 +2,7 @@
 
 import csv
 import json
-import struct
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,7 +87,8 @@ class Comparison:
 
     @property
     def percent(self):
-        return 100 * self.error / self.published
+        """Of the published figure; nothing where only the source's rounding lies between."""
+        return 0.0 if self.exact else 100 * self.error / self.published
 
 
 def compare(rows, runs):
@@ -109,12 +110,11 @@ def comparison(row, base, runs):
     size = UNITS[row.unit]
     published = float(row.published) * size
     ours = runs[row.job][row.quantity]
-    if base is None:
-        return Comparison(row, published, ours, printed(ours / size, row.digits) == row.published)
-    ours += constant(base, runs)
-    # Each figure of the source is rounded, the base's too.
-    exact = abs(ours - published) <= (1.01 * 10**-row.digits * size if row.digits else 0)
-    return Comparison(row, published, ours, exact)
+    rounded = rounding(row)
+    if base is not None:
+        ours += constant(base, runs)
+        rounded += rounding(base)
+    return Comparison(row, published, ours, abs(ours - published) <= rounded)
 
 
 def constant(base, runs):
@@ -122,8 +122,10 @@ def constant(base, runs):
     return float(base.published) * UNITS[base.unit] - runs[base.job][base.quantity]
 
 
-def printed(value, digits):
-    """As the sources print it: those with three digits keep single precision before."""
-    if digits == 3:
-        value = struct.unpack("f", struct.pack("f", value))[0]
-    return f"{value:.{digits}f}"
+def rounding(row):
+    """How far a source's figure may be from the bytes that it stands for."""
+    units = 0.500001 * 10**-row.digits
+    if row.source == "liger":
+        # Its medians are interpolated in single precision.
+        units += 2.0 ** (math.frexp(float(row.published))[1] - 24)
+    return units * UNITS[row.unit]

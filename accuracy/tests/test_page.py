@@ -45,9 +45,12 @@ class Comparison(unittest.TestCase):
                 runs = {one.job: {"peak": 2**20 + 128 * 1024 + 512 * blocks}}
                 self.assertEqual(published.compare([one], runs)[0].exact, exact)
 
-    def test_figures_of_three_digits_went_through_single_precision(self):
-        # 62482.9375 MiB is the nearest that single precision has.
-        self.assertEqual(published.printed(62482.9392, 3), "62482.938")
+    def test_medians_in_single_precision_are_within_its_spacing(self):
+        for source, exact in (("liger", True), ("another", False)):
+            one = row(id="a", source=source, published="33418.426")
+            runs = {one.job: {"peak": 33418.4225 * 2**20}}
+            with self.subTest(source):
+                self.assertEqual(published.compare([one], runs)[0].exact, exact)
 
     def test_a_series_is_compared_with_its_constant_added(self):
         first = row(id="a", published="1100", workload="first")

@@ -49,17 +49,19 @@ LEVELS = {
 
 
 def level(it):
-    return "nvidia-smi" if it.row.source == "gpumemnet" else LEVELS[it.row.quantity]
+    name = "nvidia-smi" if it.row.source == "gpumemnet" else LEVELS[it.row.quantity]
+    return f"{name}, a constant added" if it.row.base else name
 
 
 def families(comparisons):
+    groups = by(comparisons, lambda it: (it.row.family, level(it)))
     lines = [
         [
             family, what, str(len(group)), str(sum(it.exact for it in group)),
             percent(median(group), sign=False), percent(worst(group).percent),
             f"`{worst(group).row.id}`",
         ]
-        for (family, what), group in by(comparisons, lambda it: (it.row.family, level(it))).items()
+        for (family, what), group in sorted(groups.items())
     ]
     everything = ["**all**", "", str(len(comparisons)), str(sum(it.exact for it in comparisons)),
                   percent(median(comparisons), sign=False), percent(worst(comparisons).percent),

@@ -1,6 +1,6 @@
 # The commands of the README. Each sets up what it needs first, and does nothing twice.
 .DEFAULT_GOAL := help
-.PHONY: help setup build plan test test-frameworks lint bench gpu-check clean
+.PHONY: help setup build plan test test-frameworks lint bench accuracy gpu-check clean
 
 ARGS ?= --model gpt2-small --target-batch 64
 # For test-frameworks: `make test-frameworks FRAMEWORKS=--remove` keeps one environment at a time.
@@ -43,6 +43,11 @@ bench: ## measure vramfit beside other ways to learn the same (writes docs/bench
 	@scripts/setup.sh test
 	@$(CARGO) build $(PROFILE) --workspace --quiet
 	@scripts/bench.sh
+
+accuracy: ## compare with published measurements of real GPUs (writes docs/accuracy.md; downloads 6 GB once)
+	@scripts/setup.sh test
+	@$(CARGO) build $(PROFILE) --workspace --quiet
+	@scripts/accuracy.sh
 
 gpu-check: build ## compare a real GPU with its virtual twin (results in gpu-check-results/)
 	@scripts/gpu-check.sh

@@ -18,6 +18,7 @@ pub mod error;
 pub mod units;
 
 pub mod profile;
+pub mod snapshot;
 
 pub mod workload;
 
@@ -25,6 +26,8 @@ pub mod device;
 pub mod measurement;
 
 pub mod probe;
+
+pub mod replay;
 
 pub mod comparison;
 pub mod plan;

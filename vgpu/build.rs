@@ -44,15 +44,20 @@ fn files(folder: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The names of all functions that `source` defines, exported or not.
+/// The names of all functions that `source` defines, exported or not; `fn [a, b](…)` defines several.
 fn defined_functions(source: &str) -> impl Iterator<Item = String> {
-    source.lines().filter_map(|line| {
-        let (before, after) = line.split_once("fn ")?;
-        let (name, _) = after.split_once(['(', '<'])?;
-        let is_definition = before.split_whitespace().all(|word| {
+    let mut pieces = source.split("fn ");
+    let mut before = pieces.next().unwrap_or_default();
+    pieces.flat_map(move |after| {
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        before = after;
+        let is_definition = line.split_whitespace().all(|word| {
             matches!(word, "pub" | "pub(crate)" | "pub(super)" | "unsafe" | "extern" | "\"C\"")
         });
-        is_definition.then(|| name.to_owned())
+        let names = after.strip_prefix('[').and_then(|list| list.split_once(']'));
+        let names = names.or_else(|| after.split_once(['(', '<'])).filter(|_| is_definition);
+        let names = names.map_or("", |(names, _)| names);
+        names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty())
     })
 }
 
@@ -84,7 +89,9 @@ fn stub<'a>(
     let (result, answer) = match words.next() {
         Some("void") => ("()", "()".to_owned()),
         Some("pointer") => ("*mut u8", "std::ptr::null_mut()".to_owned()),
-        Some("text") => ("*const std::ffi::c_char", "NOT_SUPPORTED.as_ptr()".to_owned()),
+        Some("text") => {
+            ("*const std::ffi::c_char", "c\"not supported by the virtual GPU\".as_ptr()".to_owned())
+        }
         Some("float") => ("f64", "0.0".to_owned()),
         Some("size") => ("usize", "0".to_owned()),
         // A structure returned in a register begins with its status.

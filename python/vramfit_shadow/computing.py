@@ -87,7 +87,12 @@ class Operator:
         # What it overwrites need not have been known before.
         overwrites = not self.in_place or self.is_random or base in ("fill", "zero")
         self._unread = {it for write in self.writes for it in write} if overwrites else set()
-        self._stand_in = 1 if base == "all" or base in operators.LOSSES else 0
+        # Programs ask it of what should hold: a mask masks nothing, arguments are valid, a sum that
+        # they divide by is positive.
+        self._asks = base == "all" or base in operators.SMALLEST and self.returns_one
+        self._stand_in = 1 if self._asks or base in operators.LOSSES else 0
+        # Whether a matrix could be factorized.
+        self._outcomes = [at for at, it in enumerate(schema.returns) if it.name == "info"]
 
     def call(self, keys: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls the CUDA kernel."""
@@ -136,8 +141,7 @@ class Operator:
                 self._put_stand_ins(results)
                 return
             is_known = is_known and known.holds(it)
-        if self.base == "all" and not is_known:
-            # Programs ask it of what should hold: a mask masks nothing, arguments are valid.
+        if self._asks and not is_known:
             self._put_stand_ins(results)
             return
         finite = not is_known and finite_so_far(args, kwargs, results)
@@ -146,6 +150,10 @@ class Operator:
             notes.computed += 1
             if finite:
                 keep_finite(results, self._stand_in)
+            if not is_known:
+                # A matrix that nobody knows is one that it works with.
+                for index in self._outcomes:
+                    fill(out[index], 0)
             self.settle(results, is_known)
             return
         if is_known:
@@ -196,10 +204,18 @@ class Operator:
 
 def _host(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return alias(value) if value.is_cuda else value
+        return _read(value) if value.is_cuda else value
     if isinstance(value, (list, tuple)):
         return [_host(it) for it in value]
     return CPU if isinstance(value, torch.device) else value
+
+
+def _read(tensor: Tensor) -> Tensor:
+    over = alias(tensor)
+    # Products take conjugates as they are, which says a bit of the tensor, not its memory.
+    if tensor.is_conj():
+        over = over.conj()
+    return torch._neg_view(over) if tensor.is_neg() else over
 
 
 def _write(out: Any, value: Any) -> str | None:

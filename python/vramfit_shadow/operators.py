@@ -44,7 +44,8 @@ LINEAR = _names("""
     mm bmm addmm addmv addbmm baddbmm linalg_cross _linalg_det linalg_inv_ex linalg_cholesky_ex
     _linalg_eigh linalg_qr _linalg_svd _linalg_solve_ex linalg_lu_factor_ex linalg_lu
     linalg_solve_triangular _cdist_forward _pdist_forward renorm _fft_r2c _fft_c2c _fft_c2r col2im
-    im2col upsample_nearest2d avg_pool2d max_pool2d_with_indices _adaptive_avg_pool2d
+    im2col unfold_backward upsample_nearest2d avg_pool2d max_pool2d_with_indices
+    _adaptive_avg_pool2d
 """)
 
 # A loss that cannot be computed is 1: zero would end a program's loop, or its early stopping.
@@ -52,6 +53,9 @@ LOSSES = _names("""
     nll_loss_forward nll_loss2d_forward mse_loss smooth_l1_loss huber_loss binary_cross_entropy
     multi_margin_loss multilabel_margin_loss_forward _ctc_loss _cudnn_ctc_loss
 """)
+
+# Of a whole tensor, or none of whose results is an index.
+SMALLEST = _names("min amin")
 
 # By these a gradient scaler, an optimizer on the GPU and clipping keep their scalars. What an
 # optimizer does to weights in lists is left to its kernels.
@@ -64,7 +68,7 @@ RANDOM = _names("""
 """)
 
 # Their number of results is found by reading a count back: it is computed first.
-COUNTED = _names("nonzero _unique2 unique_dim unique_consecutive unique_dim_consecutive")
+COUNTED = _names("nonzero _unique _unique2 unique_dim unique_consecutive unique_dim_consecutive")
 
 # `pow` of a plain number comes here with that number as a tensor on the device, marked as a number:
 # PyTorch cannot hand such a one to Python. `pow.Scalar`, which it came from, is computed.

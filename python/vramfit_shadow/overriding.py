@@ -30,6 +30,9 @@ def override_all() -> None:
     _override(library, aten.copy_.default, "copy", reading.copy)
     _override(library, aten._amp_foreach_non_finite_check_and_unscale_.default, "unscale", unscaled)
     _override(library, aten._coalesce.default, "_coalesce", sizes.coalesced, key="SparseCUDA")
+    for base in ("_sparse_softmax", "_sparse_log_softmax"):
+        op = getattr(aten, base).default
+        _override(library, op, base, sizes.pooled, key="SparseCUDA")
 
 
 def override_torchvision() -> None:

@@ -54,7 +54,7 @@ def counted(operator: Operator) -> Kernel:
             operator.complete(args, kwargs, out, results)
         else:
             operator.settle(results, is_known=False)
-            _stand_in(operator, values, results)
+            _stand_in(operator, args, out, results)
         return out
 
     return kernel
@@ -66,18 +66,39 @@ def coalesced(operator: Operator) -> Kernel:
     def kernel(keys: Any, sparse: Tensor) -> Any:
         notes.calls += 1
         indices = sparse._indices()
-        entries = indices.shape[1]
-        if entries == 0 or is_capturing():
+        if indices.shape[1] == 0 or is_capturing():
             return operator.call(keys, (sparse,), {})
-        if is_small(indices) and known.holds(indices):
-            with one_thread():
-                count = torch.unique(alias(indices), dim=1).shape[1]
-        else:
-            count = _choose(operator, (1, entries))
-        with told_count(count):
+        with told_count(_places(operator, indices)):
             return operator.call(keys, (sparse,), {})
 
     return kernel
+
+
+def pooled(operator: Operator) -> Kernel:
+    """A softmax over one dimension of a sparse tensor: a sum for each place in the others."""
+
+    def kernel(keys: Any, sparse: Tensor, dim: int, *others: Any) -> Any:
+        notes.calls += 1
+        args = (sparse, dim, *others)
+        indices = sparse._indices()
+        dimension = dim % sparse.dim()
+        if indices.shape[1] == 0 or dimension >= indices.shape[0] or is_capturing():
+            return operator.call(keys, args, {})
+        rest = [row for row in range(indices.shape[0]) if row != dimension]
+        count = _places(operator, indices, rest) if rest else 1
+        with told_count(count):
+            return operator.call(keys, args, {})
+
+    return kernel
+
+
+def _places(operator: Operator, indices: Tensor, rows: list[int] | None = None) -> int:
+    """How many different places the indices of a sparse tensor name, in these dimensions."""
+    if is_small(indices) and known.holds(indices):
+        with one_thread():
+            host = alias(indices)
+            return torch.unique(host if rows is None else host[rows], dim=1).shape[1]
+    return _choose(operator, (1, indices.shape[1]))
 
 
 def nms(operator: Operator) -> Kernel:
@@ -145,13 +166,31 @@ def _choose(operator: Operator, bounds: Bounds, likely: int | None = None) -> in
     return count
 
 
-def _stand_in(operator: Operator, values: Tensor, results: list[Tensor]) -> None:
-    """Results that may be used as if they were true: indices that exist."""
+def _stand_in(
+    operator: Operator, args: tuple[Any, ...], out: Any, results: list[Tensor]
+) -> None:
+    """Results that may be used as if they were true: indices that exist, counts that add up."""
     notes.stand_ins += 1
     with torch.no_grad(), one_thread():
         for result in results:
             if operator.base == "nonzero" and result.numel() > 0:
                 first = torch.arange(result.shape[0])
-                write(result, torch.stack(torch.unravel_index(first, values.shape), dim=1))
+                write(result, torch.stack(torch.unravel_index(first, args[0].shape), dim=1))
             else:
                 fill(result, 0)
+        if operator.base != "nonzero":
+            dimension = _dimension(operator, args)
+            total = args[0].numel() if dimension is None else args[0].shape[dimension]
+            _partition(total, out[0].shape[dimension or 0], *out[1:])
+
+
+def _partition(
+    total: int, found: int, inverse: Tensor, counts: Tensor | None = None
+) -> None:
+    """Which of `found` results each of `total` values is, and how often each was there, where that
+    is asked for: the first as often as leaves one for each of the others."""
+    first = total - found
+    if inverse.numel() == total and is_small(inverse):
+        write(inverse, (torch.arange(total) - first).clamp(min=0).reshape(inverse.shape))
+    if counts is not None and 0 < found == counts.numel() and is_small(counts):
+        alias(counts).fill_(1)[0] += first

@@ -20,7 +20,7 @@ from .places import users_place_of, users_places
 # Lines kept for each request that found no memory.
 DEPTH = 8
 # Seconds that autograd's threads may take to come to rest at the program's end.
-PATIENCE = 2
+PATIENCE = 10
 
 
 def begin() -> None:

@@ -93,6 +93,21 @@ pub(super) fn choose(
     }
 }
 
+/// As [`choose`]; none where nothing is chosen and there is no real GPU.
+///
+/// # Errors
+/// As [`choose`].
+pub(super) fn choose_if_any(
+    args: &DeviceArgs,
+    catalog: &Catalog,
+    output: &Output,
+) -> Result<Option<Chosen>, Error> {
+    if args.gpu == "auto" && args.vram.is_none() && RealGpus::find()?.is_none() {
+        return Ok(None);
+    }
+    choose(args, catalog, output).map(Some)
+}
+
 /// `count` virtual GPUs of that name, also where there is a real one; `auto` is the default card.
 ///
 /// # Errors

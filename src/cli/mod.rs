@@ -17,6 +17,7 @@ mod plan;
 mod planner;
 mod progress;
 mod remedies;
+mod replay;
 mod run;
 mod settings;
 mod twin;
@@ -58,7 +59,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
-    let measures = matches!(command, Command::Plan(_) | Command::Check(_) | Command::Run(_));
+    let measures = matches!(
+        command,
+        Command::Plan(_) | Command::Check(_) | Command::Run(_) | Command::Replay(_)
+    );
     if measures && env::current_dir().is_err() {
         // Programs that are started there fail in ways that are harder to read.
         return Err(ErrorKind::NoWorkingDirectory.into());
@@ -68,6 +72,7 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
         Command::Check(args) => check::run(args, &Catalog::load()?, output),
         // Its end is the end of the program it runs.
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
+        Command::Replay(args) => replay::run(args, &Catalog::load()?, output),
         Command::Export(args) => export::run(args, output),
         Command::Gpus(args) => gpus::run(args, &Catalog::load()?, output),
         Command::GpuCheck(args) => gpu_check::run(args, &Catalog::load()?, output),

@@ -102,6 +102,14 @@ pub(super) fn share(text: &str) -> Result<Share, Refusal> {
     })
 }
 
+/// A value of PyTorch's variable for its allocator; what it may hold is for PyTorch to say.
+pub(super) fn alloc_conf(text: &str) -> Result<String, Refusal> {
+    match text.trim() {
+        conf if conf.contains(':') && !conf.contains(char::is_control) => Ok(conf.to_owned()),
+        _ => refuse(text, "no setting of the allocator", "write it as max_split_size_mb:128"),
+    }
+}
+
 /// A precision.
 pub(super) fn precision(text: &str) -> Result<Precision, Refusal> {
     named(text, "no precision", "one of fp32, tf32, bf16, fp16")

@@ -29,7 +29,7 @@ pub use run_reports::{RunReports, read_run_reports};
 pub use sampler::{Sampler, Sight, Whose};
 pub use twin::twin_profile;
 pub(crate) use virtual_gpu::beside_executable;
-pub use virtual_gpu::{Setup, VIRTUAL_SUFFIX, VirtualGpu, remove_folders};
+pub use virtual_gpu::{Setup, VIRTUAL_SUFFIX, VirtualGpu, budget, remove_folders};
 
 /// A GPU to plan for.
 pub enum Gpu {

@@ -190,7 +190,11 @@ fn prepend(first: &OsStr, variable: &str) -> OsString {
     value
 }
 
-fn budget(profile: &GpuProfile, setup: Setup) -> Result<Budget, Error> {
+/// What may be used of a card of this profile.
+///
+/// # Errors
+/// When nothing is left.
+pub fn budget(profile: &GpuProfile, setup: Setup) -> Result<Budget, Error> {
     let windows = setup.platform.is_windows();
     // Under Windows CUDA's total is NVML's (docs/profiles.md).
     let driver = match windows {

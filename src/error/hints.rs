@@ -38,6 +38,14 @@ pub(super) fn hints(kind: &ErrorKind) -> Vec<String> {
         ErrorKind::BrokenPlan { .. } | ErrorKind::PlanVersion { .. } => {
             "write it anew with `vramfit plan … --output`".to_owned()
         }
+        ErrorKind::BrokenSnapshot { .. } => {
+            "call `torch.cuda.memory._record_memory_history()` before the training and \
+             `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")` after it"
+                .to_owned()
+        }
+        ErrorKind::ReplayFailed { .. } => {
+            "it is replayed by PyTorch: `VRAMFIT_PYTHON` names a Python that has it".to_owned()
+        }
         ErrorKind::InTheWay { .. } => "name another with `--output`".to_owned(),
         ErrorKind::TemporaryFolder { .. } => {
             "the dynamic linker would cut it there; set TMPDIR to another folder".to_owned()

@@ -155,6 +155,20 @@ pub enum ErrorKind {
         /// The version that can be read.
         expected: u32,
     },
+    /// A file that is no snapshot of an allocator with a trace in it.
+    #[error("`{}` is not a memory snapshot that can be replayed: {reason}", path.display())]
+    BrokenSnapshot {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A trace that no answer came of.
+    #[error("the trace could not be replayed: {reason}")]
+    ReplayFailed {
+        /// Why.
+        reason: String,
+    },
     /// A file that is not to be overwritten.
     #[error("`{}` is in the way: {reason}", path.display())]
     InTheWay {

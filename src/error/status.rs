@@ -44,6 +44,7 @@ impl ErrorKind {
             | Self::NoHardware { .. }
             | Self::BrokenPlan { .. }
             | Self::PlanVersion { .. }
+            | Self::BrokenSnapshot { .. }
             | Self::InTheWay { .. }
             | Self::PlanWithoutChoice { .. }
             | Self::PlanOfCommand { .. }
@@ -69,6 +70,7 @@ impl ErrorKind {
             | Self::UsersCode { .. }
             | Self::PythonMissing { .. }
             | Self::NothingMeasured { .. }
+            | Self::ReplayFailed { .. }
             | Self::Interrupted
             | Self::NoRealGpu
             | Self::Nvml { .. }

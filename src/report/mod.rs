@@ -1,7 +1,8 @@
-//! A plan, a comparison or a run on a virtual GPU in a person's or a program's eyes.
+//! A plan, a comparison, a replay or a run on a virtual GPU in a person's or a program's eyes.
 
 mod comparison;
 mod json;
+mod replay;
 mod run;
 mod sparkline;
 mod table;
@@ -9,6 +10,10 @@ mod table;
 use crate::plan::Plan;
 
 pub use comparison::{compared, comparison};
+pub use replay::{
+    REPLAY_SCHEMA, ReplayDocument, ReplayedDevice, ReplayedOn, ReplayedSetting, SmallestGpu,
+    replay, replay_notes,
+};
 pub use run::{RUN_SCHEMA, RunDocument, summary as run_summary};
 pub use table::wrap;
 

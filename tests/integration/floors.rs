@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 /// From the ground up.
 const FLOORS: &[&[&str]] = &[
     &["units", "error", "destination"],
-    &["profile"],
+    &["profile", "snapshot"],
     &["workload"],
     &["measurement", "device"],
     &["probe"],
+    &["replay"],
     &["solve", "plan", "comparison"],
     &["report", "export"],
     &["cli"],

@@ -49,6 +49,12 @@ impl Test {
         self
     }
 
+    /// Copies a file into the folder first.
+    pub(crate) fn copy(self, from: &Path, path: &str) -> Self {
+        fs::copy(from, self.folder.path().join(path)).unwrap();
+        self
+    }
+
     /// Lets a file of the folder be run.
     pub(crate) fn executable(self, path: &str) -> Self {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);

@@ -1,6 +1,8 @@
 //! Tests of the whole program and of its data; what concerns one function is tested beside it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+/// The comparisons with published measurements, and their page.
+mod accuracy;
 /// What a campaign does with workers that fail in its midst.
 mod campaign;
 /// `vramfit check`.
@@ -25,6 +27,8 @@ mod harness;
 mod plan;
 /// The files in `profiles/`, and a user's own.
 mod profiles;
+/// `vramfit replay`.
+mod replay;
 /// `vramfit run`.
 mod run;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.

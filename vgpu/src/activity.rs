@@ -1,5 +1,6 @@
 //! What this process did on the virtual GPU, counted.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -24,7 +25,7 @@ static CONVOLUTIONS: Counts<ConvolutionShape> = LazyLock::new(Default::default);
 static COLLECTIVES: Counts<(&'static str, u64)> = LazyLock::new(Default::default);
 static ESTIMATES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 static READ_BACKS: Counts<(String, u64)> = LazyLock::new(Default::default);
-static NOT_IMPLEMENTED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+static NOT_IMPLEMENTED: Mutex<BTreeSet<Cow<'static, str>>> = Mutex::new(BTreeSet::new());
 static INTERNAL_ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// A program may call what does not exist a million times; one line each is enough, and a bug in a
@@ -139,8 +140,8 @@ pub(crate) fn copied_to_host(bytes: u64, computed: bool) {
 }
 
 /// Notes that entry point `name` was called but is not implemented.
-pub(crate) fn not_implemented(name: &'static str) {
-    lock(&NOT_IMPLEMENTED).insert(name);
+pub(crate) fn not_implemented(name: impl Into<Cow<'static, str>>) {
+    lock(&NOT_IMPLEMENTED).insert(name.into());
 }
 
 /// Notes a failure inside the virtual GPU itself.
@@ -243,7 +244,7 @@ pub(crate) fn read_backs() -> Vec<ReadBack> {
 
 /// Entry points that were called but are not implemented, sorted.
 pub(crate) fn not_implemented_names() -> Vec<String> {
-    lock(&NOT_IMPLEMENTED).iter().map(|name| (*name).to_owned()).collect()
+    lock(&NOT_IMPLEMENTED).iter().map(|name| name.clone().into_owned()).collect()
 }
 
 /// Failures inside the virtual GPU.

@@ -29,6 +29,40 @@ macro_rules! entry_points {
 }
 pub(crate) use entry_points;
 
+/// As [`entry_points`], for families of functions that differ only in the type of their numbers, such as
+/// LAPACK's: one body for all names, which has its own name as `$call`. Only leading arguments need
+/// be declared.
+macro_rules! typed_entry_points {
+    (
+        on_panic = $on_panic:expr;
+        $(
+            $(#[$meta:meta])*
+            fn [$($name:ident),+ $(,)?] $arguments:tt -> $return:ty |$call:ident| $body:block
+        )*
+    ) => {
+        $($crate::entry::typed_entry_points! {
+            @each $on_panic; [$($name)+] $arguments ($return) $call $body
+        })*
+    };
+    (@each $on_panic:expr; [] $arguments:tt ($return:ty) $call:ident $body:block) => {};
+    (@each $on_panic:expr; [$name:ident $($rest:ident)*] $arguments:tt ($return:ty) $call:ident $body:block) => {
+        $crate::entry::typed_entry_points! { @one $on_panic; $name $arguments ($return) $call $body }
+        $crate::entry::typed_entry_points! { @each $on_panic; [$($rest)*] $arguments ($return) $call $body }
+    };
+    (
+        @one $on_panic:expr; $name:ident ($($argument:ident: $type:ty),* $(,)?) ($return:ty) $call:ident
+        $body:block
+    ) => {
+        $crate::entry::entry_points! { on_panic = $on_panic;
+            fn $name($($argument: $type),*) -> $return {
+                let $call: &'static str = stringify!($name);
+                $body
+            }
+        }
+    };
+}
+pub(crate) use typed_entry_points;
+
 /// Runs the body of an entry point; a panic is recorded as an internal error of the virtual GPU and
 /// answered with `on_panic`.
 pub(crate) fn guard<R>(
@@ -116,9 +150,9 @@ impl<T> Clone for In<T> {
 impl<T> Copy for In<T> {}
 
 impl<T: Copy> In<T> {
-    /// The value, or none for a null pointer.
+    /// The value; none behind a null pointer.
     pub(crate) fn get(self) -> Option<T> {
-        // SAFETY: the interface asks for a pointer that is null or valid for one value.
+        // SAFETY: the interface asks for a null pointer or one to an initialised value.
         (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }
 }

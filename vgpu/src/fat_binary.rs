@@ -20,6 +20,8 @@ struct Wrapper {
 
 const WRAPPER_MAGIC: u32 = 0x466243b1;
 const CONTAINER_MAGIC: u32 = 0xba55ed50;
+/// How a container, or its wrapper, begins.
+pub(crate) const MAGICS: [u32; 2] = [WRAPPER_MAGIC, CONTAINER_MAGIC];
 
 /// Kinds of entry.
 const PTX: u16 = 1;

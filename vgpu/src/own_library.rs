@@ -1,27 +1,14 @@
-//! This library as the loader knows it: its path, and its exported symbols by name.
+//! This library as the loader knows it: its path, its exported symbols by name, and who calls it.
 
 use std::ffi::{CStr, CString, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The path by which this library was opened (a link keeps its own name).
 pub(crate) fn path() -> Option<&'static Path> {
     static PATH: OnceLock<Option<Box<Path>>> = OnceLock::new();
-    PATH.get_or_init(|| {
-        let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: the address is a function of this library; `info` is valid for writing.
-        let found = unsafe { libc::dladdr(path as *const c_void, info.as_mut_ptr()) };
-        // SAFETY: zeroed bytes are a valid `Dl_info`, and `dladdr` wrote a whole one if it succeeded.
-        let info = unsafe { info.assume_init() };
-        if found == 0 || info.dli_fname.is_null() {
-            return None;
-        }
-        // SAFETY: `dli_fname` is a zero-terminated text that lives as long as the library.
-        let name = unsafe { CStr::from_ptr(info.dli_fname) };
-        Some(Path::new(OsStr::from_bytes(name.to_bytes())).into())
-    })
-    .as_deref()
+    PATH.get_or_init(|| library_of(path as *mut c_void).map(PathBuf::into_boxed_path)).as_deref()
 }
 
 /// The address of the exported symbol `name` of this library, not of any other.
@@ -46,17 +33,33 @@ pub(crate) fn symbol(name: &str) -> Option<*mut c_void> {
 
 /// `dlsym` on a handle also searches the libraries this one depends on: libc is not ours to hand out.
 fn is_own(address: *mut c_void) -> bool {
+    library_of(address).is_some_and(|library| path() == Some(&library))
+}
+
+/// The library that `address` lies in.
+fn library_of(address: *mut c_void) -> Option<PathBuf> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: `dladdr` accepts any address; `info` is valid for writing.
     if unsafe { libc::dladdr(address, info.as_mut_ptr()) } == 0 {
-        return false;
+        return None;
     }
     // SAFETY: `dladdr` succeeded and wrote a whole `Dl_info`.
     let info = unsafe { info.assume_init() };
     if info.dli_fname.is_null() {
-        return false;
+        return None;
     }
     // SAFETY: `dli_fname` is a zero-terminated text that lives as long as the library.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    path().is_some_and(|path| path.as_os_str().as_bytes() == name.to_bytes())
+    Some(OsStr::from_bytes(name.to_bytes()).into())
+}
+
+/// The libraries whose functions led into this one, innermost first.
+pub(crate) fn callers() -> Vec<PathBuf> {
+    const MOST: usize = 64;
+    let mut frames = [std::ptr::null_mut(); MOST];
+    // SAFETY: the array has room for as many frames as are asked for.
+    let count = unsafe { libc::backtrace(frames.as_mut_ptr(), MOST as libc::c_int) };
+    let frames = frames.iter().take(usize::try_from(count).unwrap_or_default());
+    let libraries = frames.filter_map(|address| library_of(*address));
+    libraries.filter(|library| path() != Some(library)).collect()
 }

@@ -10,12 +10,7 @@
     reason = "names are NVIDIA's, and the functions are generated"
 )]
 
-use std::ffi::CStr;
-
 use crate::{activity, address_space, entry};
-
-/// What a stub that returns a text says.
-const NOT_SUPPORTED: &CStr = c"not supported by the virtual GPU";
 
 /// Names the call in the report and zeroes its outputs: (address, bytes).
 fn refuse(name: &'static str, outputs: &[(usize, usize)]) {

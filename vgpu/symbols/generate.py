@@ -5,8 +5,8 @@
 
 Name the site-packages of an environment for each supported PyTorch; the lists hold what any of them
 wants. Needs g++ and nm. One list a NVIDIA library: each entry point that PyTorch, torchvision or
-Triton wants from it, and what a stub must know to refuse a call: what it returns and which arguments
-it must zero. The compiler tells, from NVIDIA's headers in the wheels; nothing of the headers is kept.
+Triton wants from it, of some libraries all that they export (see COMPLETE), and what a stub must know
+to refuse a call: what it returns and which arguments it must zero. The compiler tells, from NVIDIA's headers in the wheels; nothing of the headers is kept.
 """
 import re
 import subprocess
@@ -38,6 +38,10 @@ LIBRARIES = {
 }
 # Run-time compilation needs no device and stays NVIDIA's own.
 REAL = re.compile(r"nvrtc|nvJitLink|nvtx")
+
+# Of these all that is exported and declared: packages other than PyTorch's link them too, and what is
+# left out here would be NVIDIA's own, called with handles that it did not make.
+COMPLETE = ("cudart", "cublas", "cublasLt", "cusparse", "cusolver", "cufft", "curand")
 
 # CUDA itself is asked alone: the other headers bring C++ overloads of its functions along.
 CUDA_HEADERS = ["cuda.h", "cuda_runtime_api.h"]
@@ -115,6 +119,7 @@ class Wheels:
         self.needed = self.by_name | self.newest_versions(self.by_name)
         for path in self.shared_objects():
             self.needed |= {name for name in undefined(path) if library_of(name)}
+        self.needed |= self.exported() & (of_cuda | self.declared_in(present))
         cuda = {name for name in self.needed if library_of(name) in ("cuda", "cudart")}
         self.lines = self.describe(cuda & of_cuda, CUDA_HEADERS)
         self.lines |= self.describe((self.needed - cuda) & self.declared_in(present), present)
@@ -125,6 +130,16 @@ class Wheels:
                 # Triton brings CUPTI along; it is NVIDIA's, not a user of NVIDIA's.
                 if path.is_file() and "backends/nvidia/lib" not in str(path):
                     yield path
+
+    def exported(self):
+        """Functions of the libraries of which all is wanted."""
+        names = set()
+        for library in COMPLETE:
+            for path in sorted(self.site.glob(f"nvidia/*/lib/lib{library}.so.*")):
+                lines = run("nm", "-D", "--defined-only", str(path)).splitlines()
+                found = (line.split()[-1].split("@")[0] for line in lines if " T " in line)
+                names |= {name for name in found if library_of(name) in COMPLETE}
+        return names
 
     def compile_flags(self):
         # The wheels of CUDA leave out crt/, which Triton's copy has.

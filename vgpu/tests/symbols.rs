@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
 use std::collections::BTreeSet;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString};
 use std::mem::transmute;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -149,17 +149,12 @@ fn what_is_not_implemented_refuses_and_zeroes_its_answers() {
         assert!(!address.is_null(), "{name:?}");
         address
     };
-    let mut plan = 7_i32;
-    // SAFETY: cufftResult cufftCreate(cufftHandle*), where a handle is an int.
-    let create: extern "C" fn(*mut i32) -> i32 = unsafe { transmute(symbol(c"cufftCreate")) };
-    assert_eq!(create(&raw mut plan), 16, "CUFFT_NOT_SUPPORTED");
-    assert_eq!(plan, 0);
-    assert_eq!(create(std::ptr::null_mut()), 16, "an answer nobody wants is not written");
-
-    // SAFETY: const char* cusparseGetErrorString(cusparseStatus_t).
-    let text: extern "C" fn(i32) -> *const c_char =
-        unsafe { transmute(symbol(c"cusparseGetErrorString")) };
-    // SAFETY: the function returns a zero-terminated text that is never freed.
-    let text = unsafe { CStr::from_ptr(text(5)) };
-    assert!(text.to_str().unwrap().contains("not supported"));
+    let mut descriptor = 7_usize;
+    // SAFETY: cudnnStatus_t cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t*), where a descriptor
+    // is a pointer.
+    let create: extern "C" fn(*mut usize) -> i32 =
+        unsafe { transmute(symbol(c"cudnnCreatePoolingDescriptor")) };
+    assert_eq!(create(&raw mut descriptor), 3000, "CUDNN_STATUS_NOT_SUPPORTED");
+    assert_eq!(descriptor, 0);
+    assert_eq!(create(std::ptr::null_mut()), 3000, "an answer nobody wants is not written");
 }

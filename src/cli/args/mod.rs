@@ -4,6 +4,7 @@ mod check;
 mod export;
 mod gpu_check;
 mod plan;
+mod replay;
 mod run;
 mod shared;
 
@@ -13,6 +14,7 @@ pub(super) use check::CheckArgs;
 pub(super) use export::ExportArgs;
 pub(super) use gpu_check::{GpuCheckArgs, Points};
 pub(super) use plan::{Objective, PlanArgs};
+pub(super) use replay::ReplayArgs;
 pub(super) use run::{RunArgs, UnknownSizes};
 pub(super) use shared::{DeviceArgs, MeasuringArgs, WorkloadArgs};
 
@@ -39,6 +41,7 @@ pub(super) enum Command {
     Check(CheckArgs),
     Export(ExportArgs),
     Run(RunArgs),
+    Replay(ReplayArgs),
     Gpus(GpusArgs),
     Models(ModelsArgs),
     #[command(hide = true)]

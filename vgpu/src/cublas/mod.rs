@@ -1,6 +1,7 @@
-//! cuBLAS: handles and their state. The products themselves are only recorded, in [`gemm`] and
-//! [`vector`]; no value is computed.
+//! cuBLAS: handles and their state. Calls are only recorded, in [`factor`], [`gemm`] and [`vector`]; no
+//! value is computed.
 
+mod factor;
 mod gemm;
 mod vector;
 

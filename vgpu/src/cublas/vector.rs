@@ -1,16 +1,15 @@
-//! cuBLAS's vector operations and triangular solves, as far as PyTorch itself calls them: counted as
-//! launches, not computed.
+//! cuBLAS's vector operations, triangular solves and what MAGMA (part of PyTorch's linear algebra) calls
+//! beside products: counted as launches, not computed.
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 use super::{HANDLES, POINTER_MODE_HOST, launch, status};
-use crate::activity;
-use crate::entry::{Out, entry_points};
+use crate::entry::{Out, entry_points, typed_entry_points};
+use crate::{activity, copy};
 
 type Handle = *mut c_void;
 type Vector = *const c_void;
-type Scalar = *const c_void;
 
 /// Counts one launch of `call`.
 fn launched(call: &'static str, handle: Handle) -> i32 {
@@ -27,6 +26,23 @@ fn reduced<T: Default>(call: &'static str, handle: Handle, result: Out<T>) -> i3
         result.set(T::default());
     }
     launched
+}
+
+/// Copies a matrix of rows × columns elements between host and device, stored by columns of `lda` and
+/// `ldb` elements.
+fn transfer(
+    [rows, columns, element]: [i32; 3],
+    source: *const c_void,
+    lda: i32,
+    target: *mut c_void,
+    ldb: i32,
+) -> i32 {
+    let sizes = [rows, columns, element, lda, ldb].map(usize::try_from);
+    let [Ok(rows), Ok(columns), Ok(element), Ok(lda), Ok(ldb)] = sizes else {
+        return status::INVALID_VALUE;
+    };
+    let done = copy::copy_2d(target, ldb * element, source, lda * element, rows * element, columns);
+    if done { status::SUCCESS } else { status::INVALID_VALUE }
 }
 
 entry_points! { on_panic = status::INTERNAL_ERROR;
@@ -72,44 +88,61 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
             Some(_) => launched("cublasDotEx", handle),
         }
     }
+}
 
-    fn cublasStrsm_v2(handle: Handle, _side: i32, _uplo: i32, _trans: i32, _diag: i32, _m: i32, _n: i32,
-        _alpha: Scalar, _a: Vector, _lda: i32, _b: Vector, _ldb: i32) -> i32 {
-        launched("cublasStrsm", handle)
+typed_entry_points! { on_panic = status::INTERNAL_ERROR;
+    /// All that write to device memory alone.
+    fn [
+        cublasCaxpy_v2, cublasCcopy_v2, cublasCgerc_v2, cublasCgeru_v2, cublasChemm_v2, cublasChemv_v2,
+        cublasCher2_v2, cublasCher2k_v2, cublasCher_v2, cublasCherk_v2, cublasCrot_v2, cublasCscal_v2,
+        cublasCsrot_v2, cublasCsscal_v2, cublasCswap_v2, cublasCsymm_v2, cublasCsymv_v2, cublasCsyr2_v2,
+        cublasCsyr2k_v2, cublasCsyr_v2, cublasCsyrk_v2, cublasCtrmm_v2, cublasCtrmv_v2,
+        cublasCtrsmBatched, cublasCtrsm_v2, cublasCtrsv_v2, cublasDaxpy_v2, cublasDcopy_v2,
+        cublasDger_v2, cublasDrot_v2, cublasDrotm_v2, cublasDscal_v2, cublasDswap_v2, cublasDsymm_v2,
+        cublasDsymv_v2, cublasDsyr2_v2, cublasDsyr2k_v2, cublasDsyr_v2, cublasDsyrk_v2, cublasDtrmm_v2,
+        cublasDtrmv_v2, cublasDtrsmBatched, cublasDtrsm_v2, cublasDtrsv_v2, cublasSaxpy_v2,
+        cublasScopy_v2, cublasSger_v2, cublasSrot_v2, cublasSrotm_v2, cublasSscal_v2, cublasSswap_v2,
+        cublasSsymm_v2, cublasSsymv_v2, cublasSsyr2_v2, cublasSsyr2k_v2, cublasSsyr_v2, cublasSsyrk_v2,
+        cublasStrmm_v2, cublasStrmv_v2, cublasStrsmBatched, cublasStrsm_v2, cublasStrsv_v2,
+        cublasZaxpy_v2, cublasZcopy_v2, cublasZdrot_v2, cublasZdscal_v2, cublasZgerc_v2, cublasZgeru_v2,
+        cublasZhemm_v2, cublasZhemv_v2, cublasZher2_v2, cublasZher2k_v2, cublasZher_v2, cublasZherk_v2,
+        cublasZrot_v2, cublasZscal_v2, cublasZswap_v2, cublasZsymm_v2, cublasZsymv_v2, cublasZsyr2_v2,
+        cublasZsyr2k_v2, cublasZsyr_v2, cublasZsyrk_v2, cublasZtrmm_v2, cublasZtrmv_v2,
+        cublasZtrsmBatched, cublasZtrsm_v2, cublasZtrsv_v2
+    ](handle: Handle) -> i32 |call| {
+        launched(call, handle)
     }
 
-    fn cublasStrsmBatched(handle: Handle, _side: i32, _uplo: i32, _trans: i32, _diag: i32, _m: i32,
-        _n: i32, _alpha: Scalar, _a: Vector, _lda: i32, _b: Vector, _ldb: i32, _batch: i32) -> i32 {
-        launched("cublasStrsmBatched", handle)
+    /// Norms and sums of magnitudes are real numbers, also those of complex vectors.
+    fn [cublasSasum_v2, cublasScasum_v2, cublasSnrm2_v2, cublasScnrm2_v2](handle: Handle, _n: i32,
+        _x: Vector, _incx: i32, result: Out<f32>) -> i32 |call| {
+        reduced(call, handle, result)
     }
 
-    fn cublasDtrsm_v2(handle: Handle, _side: i32, _uplo: i32, _trans: i32, _diag: i32, _m: i32, _n: i32,
-        _alpha: Scalar, _a: Vector, _lda: i32, _b: Vector, _ldb: i32) -> i32 {
-        launched("cublasDtrsm", handle)
+    fn [cublasDasum_v2, cublasDzasum_v2, cublasDnrm2_v2, cublasDznrm2_v2](handle: Handle, _n: i32,
+        _x: Vector, _incx: i32, result: Out<f64>) -> i32 |call| {
+        reduced(call, handle, result)
+    }
+}
+
+entry_points! { on_panic = status::INTERNAL_ERROR;
+    fn cublasSetMatrixAsync(rows: i32, columns: i32, element: i32, source: *const c_void, lda: i32,
+        target: *mut c_void, ldb: i32, _stream: *mut c_void) -> i32 {
+        transfer([rows, columns, element], source, lda, target, ldb)
     }
 
-    fn cublasDtrsmBatched(handle: Handle, _side: i32, _uplo: i32, _trans: i32, _diag: i32, _m: i32,
-        _n: i32, _alpha: Scalar, _a: Vector, _lda: i32, _b: Vector, _ldb: i32, _batch: i32) -> i32 {
-        launched("cublasDtrsmBatched", handle)
+    fn cublasGetMatrixAsync(rows: i32, columns: i32, element: i32, source: *const c_void, lda: i32,
+        target: *mut c_void, ldb: i32, _stream: *mut c_void) -> i32 {
+        transfer([rows, columns, element], source, lda, target, ldb)
     }
 
-    fn cublasCtrsm_v2(handle: Handle, _side: i32, _uplo: i32, _trans: i32, _diag: i32, _m: i32, _n: i32,
-        _alpha: Scalar, _a: Vector, _lda: i32, _b: Vector, _ldb: i32) -> i32 {
-        launched("cublasCtrsm", handle)
+    fn cublasSetVectorAsync(count: i32, element: i32, source: *const c_void, incx: i32,
+        target: *mut c_void, incy: i32, _stream: *mut c_void) -> i32 {
+        transfer([1, count, element], source, incx, target, incy)
     }
 
-    fn cublasCtrsmBatched(handle: Handle, _side: i32, _uplo: i32, _trans: i32, _diag: i32, _m: i32,
-        _n: i32, _alpha: Scalar, _a: Vector, _lda: i32, _b: Vector, _ldb: i32, _batch: i32) -> i32 {
-        launched("cublasCtrsmBatched", handle)
-    }
-
-    fn cublasZtrsm_v2(handle: Handle, _side: i32, _uplo: i32, _trans: i32, _diag: i32, _m: i32, _n: i32,
-        _alpha: Scalar, _a: Vector, _lda: i32, _b: Vector, _ldb: i32) -> i32 {
-        launched("cublasZtrsm", handle)
-    }
-
-    fn cublasZtrsmBatched(handle: Handle, _side: i32, _uplo: i32, _trans: i32, _diag: i32, _m: i32,
-        _n: i32, _alpha: Scalar, _a: Vector, _lda: i32, _b: Vector, _ldb: i32, _batch: i32) -> i32 {
-        launched("cublasZtrsmBatched", handle)
+    fn cublasGetVectorAsync(count: i32, element: i32, source: *const c_void, incx: i32,
+        target: *mut c_void, incy: i32, _stream: *mut c_void) -> i32 {
+        transfer([1, count, element], source, incx, target, incy)
     }
 }

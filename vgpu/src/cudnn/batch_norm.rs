@@ -1,8 +1,10 @@
 //! cuDNN's batch normalization: its calls are counted, its extra memory is taken to be none.
 //!
-//! That is an estimate. cuDNN tells these sizes only for a real device; for plain normalization
-//! (`CUDNN_BATCHNORM_OPS_BN`, the only one PyTorch asks for) zero fits the one published measurement
-//! we could compare with, that of a ResNet-101, within half a percent.
+//! That is an estimate. cuDNN works these sizes out for a handle, which takes a device. For plain
+//! normalization (`CUDNN_BATCHNORM_OPS_BN`, the only one PyTorch asks for) cuDNN 9.19 asked without a
+//! device answers zero for all three, in both spatial modes, single and half precision, NCHW and NHWC;
+//! and zero fits the one published measurement we could compare with, that of a ResNet-101, within half
+//! a percent.
 
 use std::ffi::c_void;
 
@@ -12,6 +14,10 @@ use crate::entry::{Out, entry_points};
 
 type Descriptor = *mut c_void;
 type Data = *const c_void;
+
+/// What the report says of the sizes.
+const BASIS: &str = "cuDNN batch norm workspace and reserve: none, as cuDNN 9.19 answers without a device; \
+                     not compared with a card";
 
 /// `CUDNN_BATCHNORM_OPS_BN`: nothing fused into the normalization.
 const PLAIN: i32 = 0;
@@ -31,6 +37,7 @@ fn no_extra_memory(
         activity::not_implemented(call);
         return status::NOT_SUPPORTED;
     }
+    activity::estimate(BASIS);
     status::SUCCESS
 }
 

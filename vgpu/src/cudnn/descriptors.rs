@@ -3,8 +3,7 @@
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
-use super::{HANDLES, status};
-use crate::device;
+use super::status;
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
 
@@ -13,19 +12,31 @@ const MOST_DIMENSIONS: usize = 8;
 /// `CUDNN_TENSOR_NCHW`.
 const NCHW: i32 = 0;
 
+/// What a tensor's or a filter's descriptor holds.
 #[derive(Clone, Default)]
-struct Shape {
-    data_type: i32,
-    format: i32,
-    dimensions: Vec<i32>,
-    strides: Vec<i32>,
+pub(super) struct Shape {
+    pub(super) data_type: i32,
+    pub(super) format: i32,
+    pub(super) dimensions: Vec<i32>,
+    pub(super) strides: Vec<i32>,
+}
+
+impl Shape {
+    /// A packed tensor, the last dimension innermost.
+    pub(super) fn packed(data_type: i32, dimensions: &[i32]) -> Self {
+        let mut strides = vec![1; dimensions.len()];
+        for axis in (1..dimensions.len()).rev() {
+            strides[axis - 1] = strides[axis] * dimensions[axis];
+        }
+        Self { data_type, format: NCHW, dimensions: dimensions.to_vec(), strides }
+    }
 }
 
 static SHAPES: Handles<Mutex<Shape>> = Handles::new();
-/// Descriptors of which nothing is ever read: activation, dropout, spatial transformer.
+/// Descriptors of which nothing is ever read: activation, spatial transformer.
 static OTHERS: Handles<()> = Handles::new();
 
-fn create<T>(table: &'static Handles<T>, descriptor: Out<*mut c_void>, value: T) -> i32 {
+pub(super) fn create<T>(table: &'static Handles<T>, descriptor: Out<*mut c_void>, value: T) -> i32 {
     if descriptor.is_null() {
         return status::BAD_PARAM_NULL_POINTER;
     }
@@ -33,7 +44,7 @@ fn create<T>(table: &'static Handles<T>, descriptor: Out<*mut c_void>, value: T)
     status::SUCCESS
 }
 
-fn destroy<T>(table: &Handles<T>, descriptor: *mut c_void) -> i32 {
+pub(super) fn destroy<T>(table: &Handles<T>, descriptor: *mut c_void) -> i32 {
     if descriptor.is_null() || table.remove(descriptor) {
         status::SUCCESS
     } else {
@@ -65,7 +76,7 @@ fn write_numbers(numbers: &[i32], room: i32, array: *mut i32) {
     }
 }
 
-fn set_shape(descriptor: *mut c_void, shape: Option<Shape>) -> i32 {
+pub(super) fn set_shape(descriptor: *mut c_void, shape: Option<Shape>) -> i32 {
     match (SHAPES.get(descriptor), shape) {
         (Some(own), Some(shape)) => {
             *own.lock().unwrap_or_else(PoisonError::into_inner) = shape;
@@ -75,7 +86,7 @@ fn set_shape(descriptor: *mut c_void, shape: Option<Shape>) -> i32 {
     }
 }
 
-fn shape(descriptor: *mut c_void) -> Option<Shape> {
+pub(super) fn shape(descriptor: *mut c_void) -> Option<Shape> {
     let own = SHAPES.get(descriptor)?;
     Some(own.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }
@@ -155,35 +166,5 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cudnnSetSpatialTransformerNdDescriptor(descriptor: *mut c_void, _sampler: i32, _data_type: i32,
         _count: i32, _dimensions: *const i32) -> i32 {
         known(descriptor)
-    }
-
-    fn cudnnCreateDropoutDescriptor(descriptor: Out<*mut c_void>) -> i32 {
-        create(&OTHERS, descriptor, ())
-    }
-
-    fn cudnnDestroyDropoutDescriptor(descriptor: *mut c_void) -> i32 {
-        destroy(&OTHERS, descriptor)
-    }
-
-    /// One generator state for each thread the device can hold. 48 bytes is the size of
-    /// `curandStateXORWOW` (curand_kernel.h); that cuDNN keeps that many is an estimate.
-    fn cudnnDropoutGetStatesSize(_handle: *mut c_void, bytes: Out<usize>) -> i32 {
-        let machine = device::machine();
-        let Some(device) = machine.and_then(|it| it.device(device::current())) else {
-            return status::NOT_INITIALIZED;
-        };
-        let threads = device.multiprocessors * device.threads_per_multiprocessor;
-        bytes.set(threads.unsigned_abs() as usize * 48);
-        status::SUCCESS
-    }
-
-    fn cudnnSetDropoutDescriptor(descriptor: *mut c_void, handle: *mut c_void, _probability: f32,
-        _states: *mut c_void, _bytes: usize, _seed: u64) -> i32 {
-        if HANDLES.get(handle).is_none() { status::NOT_INITIALIZED } else { known(descriptor) }
-    }
-
-    fn cudnnRestoreDropoutDescriptor(descriptor: *mut c_void, handle: *mut c_void, _probability: f32,
-        _states: *mut c_void, _bytes: usize, _seed: u64) -> i32 {
-        if HANDLES.get(handle).is_none() { status::NOT_INITIALIZED } else { known(descriptor) }
     }
 }

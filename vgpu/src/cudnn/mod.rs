@@ -1,7 +1,7 @@
 //! cuDNN. The graph interface is NVIDIA's own library run without a device ([`backend`]), which takes
 //! cuDNN 9.8 or newer; a rule answers where there is none. The older calls are modelled as far as
-//! PyTorch trains with them ([`descriptors`], [`batch_norm`], [`spatial`]). RNN and CTC are refused by
-//! stubs.
+//! PyTorch trains with them ([`descriptors`], [`batch_norm`], [`ctc`], [`dropout`], [`recurrent`],
+//! [`spatial`]).
 //!
 //! ```text
 //! backend ─► real ─► properties    operation graphs, engine choice, workspace sizes; the device it is told
@@ -11,11 +11,14 @@
 
 mod backend;
 mod batch_norm;
+mod ctc;
 mod descriptors;
+mod dropout;
 mod graph;
 mod modelled;
 mod properties;
 mod real;
+mod recurrent;
 mod rule;
 mod spatial;
 
@@ -76,6 +79,16 @@ fn data_type_name(data_type: i32) -> &'static str {
         15 => "FP8_E8M0",
         16 => "FP4_E2M1",
         _ => "unknown",
+    }
+}
+
+/// Bytes of an element of a type. Types of less than a byte count as one.
+fn element_bytes(data_type: i32) -> u64 {
+    match data_type {
+        1 | 10 => 8,
+        2 | 9 => 2,
+        0 | 4 => 4,
+        _ => 1,
     }
 }
 

@@ -2,14 +2,13 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
-use crate::device;
 use crate::entry::{In, Out, entry_points};
-use crate::memory;
 use crate::runtime::properties::uuid_bytes;
 use crate::runtime::status::{
     INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED, SUCCESS, SYMBOL_NOT_FOUND, Status, UNKNOWN, words,
 };
 use crate::runtime::{attribute, checked, driver_function, pci_address, ready};
+use crate::{activity, device, memory, own_library};
 
 /// The driver keeps no last error.
 pub(super) fn code(result: Result<(), Status>) -> Status {
@@ -28,6 +27,10 @@ fn text_of(status: Status, text: Out<*const c_char>, meaning: bool) -> Status {
         }
     }
 }
+
+/// NVIDIA's compilers and cuDNN, which ask for private tables, themselves or through cuBLASLt, and do
+/// without for what they are asked here.
+const DO_WITHOUT: [&str; 3] = ["/libnvrtc", "/libnvJitLink", "/libcudnn"];
 
 entry_points! {
     on_panic = UNKNOWN;
@@ -133,9 +136,21 @@ entry_points! {
         if found.is_some() { SUCCESS } else { SYMBOL_NOT_FOUND }
     }
 
-    /// NVIDIA's private tables are not implemented.
+    /// NVIDIA's private tables are not implemented: they are not documented, and one of them makes sure
+    /// that the driver is NVIDIA's. Who asks for them is the CUDA runtime that was linked into a
+    /// library, out of reach of this one's; the library is named in the report.
     fn cuGetExportTable(table: Out<*const c_void>, _id: *const u8) -> Status {
         table.set(std::ptr::null());
+        let callers = own_library::callers();
+        let names: Vec<_> = callers.iter().map(|path| path.to_string_lossy()).collect();
+        let is_known = |name: &str| DO_WITHOUT.iter().any(|known| name.contains(known));
+        if !names.iter().any(|name| is_known(name)) {
+            let name = names.first().map_or("a library", |name| name);
+            activity::not_implemented(format!(
+                "cuGetExportTable (NVIDIA's private tables, for the CUDA runtime that {name} brings \
+                 along; a library that links libcudart.so would have been served)"
+            ));
+        }
         NOT_SUPPORTED
     }
 }

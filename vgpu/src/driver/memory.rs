@@ -7,7 +7,7 @@ use super::device::code;
 use crate::entry::{Out, entry_points};
 use crate::graph::{Kind, capture};
 use crate::runtime::status::{INVALID_VALUE, MEMORY_ALLOCATION, Status, UNKNOWN};
-use crate::runtime::{allocate_host, free_device, free_host, host_range, ordered, ready};
+use crate::runtime::{allocate_host, free_device, free_host, host_range, managed, ordered, ready};
 use crate::{address_space, copy, device, memory};
 
 /// `CUdeviceptr`.
@@ -47,7 +47,7 @@ fn pointer_attribute(which: c_int, pointer: DevicePointer) -> Option<u64> {
         1 => Some(context::handle(ordinal) as u64),
         2 => Some(if on_device { 2 } else { 1 }), // CU_MEMORYTYPE_DEVICE, _HOST
         3 | 4 => Some(pointer),                   // device and host pointer
-        8 => Some(0),                             // not managed
+        8 => Some(managed::holds(address).into()),
         9 => Some(ordinal as u64),
         _ => None,
     }

@@ -2,9 +2,14 @@
 
 mod context;
 mod device;
+mod function;
+mod image;
+mod limits;
 mod logs;
+mod managed;
 mod memory;
 mod module;
 mod pool;
 mod stream;
+mod tensor_map;
 mod virtual_memory;

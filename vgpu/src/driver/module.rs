@@ -1,75 +1,87 @@
-//! Modules compiled at run time (NVRTC, Triton) and the launch of their kernels.
+//! Modules and libraries: code that is compiled or loaded at run time (NVRTC, Triton), and its kernels.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::fs;
+use std::sync::Arc;
 
 use super::device::code;
+use super::function;
+use super::image::Image;
 use crate::device;
 use crate::entry::{In, Out, entry_points};
 use crate::handles::Handles;
-use crate::kernel::{self, Kernel};
-use crate::launch::{self, Arguments};
-use crate::runtime::status::{INVALID_RESOURCE_HANDLE, Status, UNKNOWN};
-use crate::runtime::{checked, ready, resident_blocks};
+use crate::runtime::status::{FILE_NOT_FOUND, INVALID_RESOURCE_HANDLE, Status, UNKNOWN};
+use crate::runtime::{checked, ready};
 
-/// A loaded module: only that it is there matters.
-struct Module;
+/// Modules, and libraries, which are modules here: each process has one context a device.
+static MODULES: Handles<Image> = Handles::new();
 
-static MODULES: Handles<Module> = Handles::new();
-static FUNCTIONS: Handles<&'static Kernel> = Handles::new();
-
-fn load(handle: Out<*mut c_void>) -> Status {
-    code(ready().map(|_| handle.set(MODULES.insert(Module))))
+/// Loads what `image` points at.
+fn load(handle: Out<*mut c_void>, image: *const c_void) -> Status {
+    code(checked(device::current() as c_int).and_then(|(_, device)| {
+        // SAFETY: the driver's interface asks for nothing less, and cannot be told a length either.
+        let image = unsafe { Image::at(image, device) }?;
+        handle.set(MODULES.insert(image));
+        Ok(())
+    }))
 }
 
-fn function(handle: *mut c_void) -> Result<&'static Kernel, Status> {
-    FUNCTIONS.get(handle).map(|kernel| *kernel).ok_or(INVALID_RESOURCE_HANDLE)
+fn load_file(handle: Out<*mut c_void>, path: In<c_char>) -> Status {
+    code(checked(device::current() as c_int).and_then(|(_, device)| {
+        let bytes = fs::read(path.text()).map_err(|_| FILE_NOT_FOUND)?;
+        handle.set(MODULES.insert(Image::of_file(&bytes, device)?));
+        Ok(())
+    }))
 }
 
-fn run(handle: *mut c_void, stream: *mut c_void) -> Status {
-    // Arguments of such kernels have no known types, and none of them is a fill.
-    let kernel = function(handle);
-    code(kernel.and_then(|kernel| launch::launch_kernel(kernel, std::ptr::null(), stream)))
+fn module(handle: *mut c_void) -> Result<Arc<Image>, Status> {
+    MODULES.get(handle).ok_or(INVALID_RESOURCE_HANDLE)
 }
 
-/// `CUfunction_attribute`: threads a block, registers, PTX and binary version.
-fn function_attribute(which: c_int) -> Result<c_int, Status> {
-    let (_, device) = checked(device::current() as c_int)?;
-    let (major, minor) = device.compute_capability;
-    Ok(match which {
-        0 => 1024,
-        4 => 32,
-        5 | 6 => major * 10 + minor, // compiled for this very device
-        _ => 0,
-    })
+fn unload(handle: *mut c_void) -> Status {
+    code(if MODULES.remove(handle) { Ok(()) } else { Err(INVALID_RESOURCE_HANDLE) })
+}
+
+fn find(handle: Out<*mut c_void>, of: *mut c_void, name: In<c_char>) -> Status {
+    code(module(of).and_then(|module| {
+        let name = name.text();
+        handle.set(function::publish(name, &module.find(name)?));
+        Ok(())
+    }))
 }
 
 entry_points! {
     on_panic = UNKNOWN;
 
     /// Loads a module.
-    fn cuModuleLoadData(handle: Out<*mut c_void>, _image: *const c_void) -> Status {
-        load(handle)
+    fn cuModuleLoadData(handle: Out<*mut c_void>, image: *const c_void) -> Status {
+        load(handle, image)
     }
 
     /// Loads a module.
     fn cuModuleLoadDataEx(
         handle: Out<*mut c_void>,
-        _image: *const c_void,
+        image: *const c_void,
         _option_count: c_uint,
         _options: *const c_int,
         _values: *const *const c_void,
     ) -> Status {
-        load(handle)
+        load(handle, image)
+    }
+
+    /// Loads a module.
+    fn cuModuleLoadFatBinary(handle: Out<*mut c_void>, image: *const c_void) -> Status {
+        load(handle, image)
     }
 
     /// Loads a module from a file.
-    fn cuModuleLoad(handle: Out<*mut c_void>, _path: In<c_char>) -> Status {
-        load(handle)
+    fn cuModuleLoad(handle: Out<*mut c_void>, path: In<c_char>) -> Status {
+        load_file(handle, path)
     }
 
     /// Ends a module.
     fn cuModuleUnload(handle: *mut c_void) -> Status {
-        code(if MODULES.remove(handle) { Ok(()) } else { Err(INVALID_RESOURCE_HANDLE) })
+        unload(handle)
     }
 
     /// A kernel of a module by name.
@@ -78,71 +90,59 @@ entry_points! {
         module: *mut c_void,
         name: In<c_char>,
     ) -> Status {
-        code(MODULES.get(module).ok_or(INVALID_RESOURCE_HANDLE).map(|_| {
-            handle.set(FUNCTIONS.insert(kernel::of_module(name.text())));
-        }))
+        find(handle, module, name)
     }
 
-    /// Launches a kernel.
-    fn cuLaunchKernel(
-        handle: *mut c_void,
-        _grid_x: c_uint,
-        _grid_y: c_uint,
-        _grid_z: c_uint,
-        _block_x: c_uint,
-        _block_y: c_uint,
-        _block_z: c_uint,
-        _shared_bytes: c_uint,
-        stream: *mut c_void,
-        _arguments: Arguments,
-        _extra: *const *const c_void,
+    /// Whether modules are loaded when they are needed, which is the default since CUDA 12.2.
+    fn cuModuleGetLoadingMode(mode: Out<c_int>) -> Status {
+        mode.set(2); // CU_MODULE_LAZY_LOADING
+        code(ready().map(|_| ()))
+    }
+
+    /// Loads a library.
+    fn cuLibraryLoadData(
+        handle: Out<*mut c_void>,
+        image: *const c_void,
+        _compiler_options: *const c_int,
+        _compiler_values: *const *const c_void,
+        _compiler_option_count: c_uint,
+        _options: *const c_int,
+        _values: *const *const c_void,
+        _option_count: c_uint,
     ) -> Status {
-        run(handle, stream)
+        load(handle, image)
     }
 
-    /// Launches a kernel whose blocks wait for each other.
-    fn cuLaunchCooperativeKernel(
-        handle: *mut c_void,
-        _grid_x: c_uint,
-        _grid_y: c_uint,
-        _grid_z: c_uint,
-        _block_x: c_uint,
-        _block_y: c_uint,
-        _block_z: c_uint,
-        _shared_bytes: c_uint,
-        stream: *mut c_void,
-        _arguments: Arguments,
+    /// Loads a library from a file.
+    fn cuLibraryLoadFromFile(
+        handle: Out<*mut c_void>,
+        path: In<c_char>,
+        _compiler_options: *const c_int,
+        _compiler_values: *const *const c_void,
+        _compiler_option_count: c_uint,
+        _options: *const c_int,
+        _values: *const *const c_void,
+        _option_count: c_uint,
     ) -> Status {
-        run(handle, stream)
+        load_file(handle, path)
     }
 
-    /// One attribute of a kernel.
-    fn cuFuncGetAttribute(value: Out<c_int>, which: c_int, handle: *mut c_void) -> Status {
-        code(function(handle).and_then(|_| {
-            value.set(function_attribute(which)?);
-            Ok(())
-        }))
+    /// Ends a library.
+    fn cuLibraryUnload(handle: *mut c_void) -> Status {
+        unload(handle)
     }
 
-    /// Asks for more dynamic shared memory and the like; nothing runs, so it is granted.
-    fn cuFuncSetAttribute(handle: *mut c_void, _which: c_int, _value: c_int) -> Status {
-        code(function(handle).map(|_| ()))
-    }
-
-    /// Prefers one cache configuration.
-    fn cuFuncSetCacheConfig(handle: *mut c_void, _configuration: c_int) -> Status {
-        code(function(handle).map(|_| ()))
-    }
-
-    /// Resident blocks of a kernel.
-    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        blocks: Out<c_int>,
-        handle: *mut c_void,
-        threads: c_int,
-        shared_bytes: usize,
+    /// A kernel of a library by name.
+    fn cuLibraryGetKernel(
+        handle: Out<*mut c_void>,
+        library: *mut c_void,
+        name: In<c_char>,
     ) -> Status {
-        code(function(handle).and(checked(device::current() as c_int)).map(|(_, device)| {
-            blocks.set(resident_blocks(device, threads, shared_bytes));
-        }))
+        find(handle, library, name)
+    }
+
+    /// The module of a library in the current context.
+    fn cuLibraryGetModule(answer: Out<*mut c_void>, library: *mut c_void) -> Status {
+        code(module(library).map(|_| answer.set(library)))
     }
 }

@@ -236,6 +236,6 @@ pub(crate) fn export(handle: u64) -> Result<RawFd, Failure> {
 pub(crate) fn import(descriptor: RawFd) -> Result<u64, Failure> {
     let place = shared::Place::from_descriptor(descriptor).ok_or(Failure::Invalid)?;
     let (ordinal, file) = place.open().ok_or(Failure::Invalid)?;
-    memory::make_context(ordinal)?;
+    memory::make_context(device::current())?;
     Ok(insert(ordinal, place.bytes, place.offset, Source::Imported(file)))
 }

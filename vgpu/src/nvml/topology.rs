@@ -1,11 +1,24 @@
 //! How devices hang together, through NVML: over PCI Express only. NVLink, NVSwitch fabric and
 //! partitions are not there, which is an answer of NVML's own, not a gap: these are asked by every
-//! PyTorch program that frees memory across processes.
+//! PyTorch program that frees memory across processes or lets segments grow.
 
 use std::ffi::c_void;
 
 use super::{status, with_device};
 use crate::entry::{Out, entry_points};
+
+/// `nvmlGpuFabricInfo_v2_t` (nvml.h), with which later versions begin. Zero in all but the first field
+/// is: asked with success, no fabric (`NVML_GPU_FABRIC_STATE_NOT_SUPPORTED`).
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct FabricInfo {
+    version: u32,
+    cluster_uuid: [u8; 16],
+    status: i32,
+    clique: u32,
+    state: u32,
+    health: u32,
+}
 
 fn absent(handle: *mut c_void) -> i32 {
     with_device(handle, |_, _| status::NOT_SUPPORTED)
@@ -28,8 +41,19 @@ entry_points! { on_panic = status::UNKNOWN;
         absent(handle)
     }
 
-    fn nvmlDeviceGetGpuFabricInfoV(handle: *mut c_void, _info: *mut c_void) -> i32 {
-        absent(handle)
+    /// A GPU that no NVSwitch connects answers too, with a state that says so.
+    fn nvmlDeviceGetGpuFabricInfoV(handle: *mut c_void, info: *mut FabricInfo) -> i32 {
+        if info.is_null() {
+            return status::INVALID_ARGUMENT;
+        }
+        with_device(handle, |_, _| {
+            // SAFETY: not null, and the interface asks for a structure that begins so in each version.
+            let asked = unsafe { info.read_unaligned() };
+            let answer = FabricInfo { version: asked.version, ..FabricInfo::default() };
+            // SAFETY: as above.
+            unsafe { info.write_unaligned(answer) };
+            status::SUCCESS
+        })
     }
 
     fn nvmlDeviceGetMigMode(handle: *mut c_void, _current: *mut c_void, _pending: *mut c_void) -> i32 {

@@ -2,13 +2,12 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use vramfit_vgpu_schema::Device;
-
-use super::device::{MAX_BLOCK, SHARED_PER_BLOCK, checked, ready, reserved_shared};
+use super::device::{SHARED_PER_BLOCK, checked, ready};
 use super::status::{
     INVALID_DEVICE_FUNCTION, INVALID_VALUE, NO_KERNEL_IMAGE, Status, UNKNOWN, status,
 };
 use crate::entry::{Out, entry_points};
+use crate::occupancy::{Block, resident_blocks};
 use crate::{device, kernel};
 
 /// The part of `cudaFuncAttributes` that CUDA 12 and 13 share.
@@ -32,7 +31,7 @@ struct FunctionAttributes {
 /// Registers and static shared memory of a kernel stand in its machine code, which is not read: these
 /// are what a typical elementwise kernel of PyTorch has. They decide no allocation of PyTorch's own;
 /// `binary_version` does (CUB picks its algorithms, and so its buffers, by it) and is the true one.
-const TYPICAL_REGISTERS: c_int = 32;
+pub(crate) const TYPICAL_REGISTERS: c_int = 32;
 
 fn attributes(stub: *const c_void) -> Result<FunctionAttributes, Status> {
     let ordinal = device::current();
@@ -56,25 +55,9 @@ fn attributes(stub: *const c_void) -> Result<FunctionAttributes, Status> {
     })
 }
 
-/// Blocks of `threads` threads and `shared_bytes` of dynamic shared memory that one multiprocessor
-/// holds at once, by threads, blocks and shared memory; registers are not known.
-pub(crate) fn resident_blocks(device: &Device, threads: c_int, shared_bytes: usize) -> c_int {
-    let most_shared = device.shared_memory_per_block_optin.unsigned_abs() as usize;
-    if !(1..=MAX_BLOCK[0]).contains(&threads) || shared_bytes > most_shared {
-        return 0;
-    }
-    let warps = threads.div_euclid(32) + c_int::from(threads % 32 != 0);
-    let by_threads = device.threads_per_multiprocessor / (32 * warps);
-    let block = shared_bytes as u64 + reserved_shared(device) as u64;
-    let by_shared = (device.shared_memory_per_multiprocessor as u64).checked_div(block);
-    by_threads
-        .min(device.blocks_per_multiprocessor)
-        .min(by_shared.map_or(c_int::MAX, |blocks| blocks.min(1024) as c_int))
-}
-
 fn occupancy(blocks: Out<c_int>, threads: c_int, shared_bytes: usize) -> Status {
     status(checked(device::current() as c_int).map(|(_, device)| {
-        blocks.set(resident_blocks(device, threads, shared_bytes));
+        blocks.set(resident_blocks(device, Block { threads, shared_bytes, registers: None }));
     }))
 }
 

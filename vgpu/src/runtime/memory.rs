@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use super::device::{checked, ready};
 use super::host::host_range;
+use super::managed;
 use super::status::{INVALID_VALUE, Status, UNKNOWN, status};
 use crate::entry::{Out, entry_points};
 use crate::graph::{Kind, capture};
@@ -14,7 +15,7 @@ use crate::{address_space, copy, device, memory};
 /// The part of `cudaPointerAttributes` that CUDA 12 and 13 share.
 #[repr(C)]
 struct PointerAttributes {
-    /// 0 unregistered, 1 host, 2 device.
+    /// 0 unregistered, 1 host, 2 device, 3 managed.
     kind: c_int,
     device: c_int,
     device_pointer: *mut c_void,
@@ -33,7 +34,7 @@ fn pointer_attributes(pointer: *mut c_void) -> PointerAttributes {
         }
     } else if host_range(pointer).is_some() {
         PointerAttributes {
-            kind: 1,
+            kind: if managed::holds(pointer) { 3 } else { 1 },
             device: device::current() as c_int,
             device_pointer: pointer,
             host_pointer: pointer,
@@ -58,7 +59,12 @@ pub(crate) fn free_device(pointer: *mut c_void) -> Result<(), Status> {
     capture::forbid_unsafe()?;
     let address = pointer as u64;
     // A forked child has its parent's pointers, but must not free what is the parent's.
-    valid_or_refused(memory::free(pointer) || pool::free(address) || memory::graph::free(address))
+    valid_or_refused(
+        memory::free(pointer)
+            || pool::free(address)
+            || memory::graph::free(address)
+            || managed::free(pointer),
+    )
 }
 
 /// Gives `stream` work that may fail if it is done now: `work` is captured, or done and its result

@@ -8,6 +8,7 @@ mod function;
 mod graph;
 mod host;
 mod ipc;
+pub(crate) mod managed;
 mod memory;
 pub(crate) mod pool;
 pub(crate) mod properties;
@@ -19,9 +20,12 @@ mod symbol;
 mod version;
 
 pub(crate) use capture::{begin, end, info, is_capturing};
-pub(crate) use device::{attribute, checked, pci_address, ready, synchronize};
+pub(crate) use device::{
+    MAX_BLOCK, MAX_GRID, REGISTERS_PER_BLOCK, SHARED_PER_BLOCK, attribute, checked, pci_address,
+    ready, reserved_shared, synchronize,
+};
 pub(crate) use driver_entry::driver_function;
-pub(crate) use function::resident_blocks;
+pub(crate) use function::TYPICAL_REGISTERS;
 pub(crate) use host::{allocate_host, free_host, host_range};
 pub(crate) use memory::{free_device, ordered};
 pub(crate) use stream::{create_stream, destroy_stream, stream, synchronize_stream};

@@ -16,13 +16,17 @@ pub(crate) const INITIALIZATION_ERROR: Status = 3;
 pub(crate) const INVALID_DEVICE_FUNCTION: Status = 98;
 pub(crate) const NO_DEVICE: Status = 100;
 pub(crate) const INVALID_DEVICE: Status = 101;
+pub(crate) const INVALID_IMAGE: Status = 200;
 pub(crate) const DEVICE_UNINITIALIZED: Status = 201;
 pub(crate) const MAP_FAILED: Status = 205;
 pub(crate) const NO_KERNEL_IMAGE: Status = 209;
+pub(crate) const UNSUPPORTED_LIMIT: Status = 215;
+pub(crate) const FILE_NOT_FOUND: Status = 301;
 pub(crate) const INVALID_RESOURCE_HANDLE: Status = 400;
 pub(crate) const ILLEGAL_STATE: Status = 401;
 pub(crate) const SYMBOL_NOT_FOUND: Status = 500;
 pub(crate) const NOT_READY: Status = 600;
+pub(crate) const LAUNCH_OUT_OF_RESOURCES: Status = 701;
 pub(crate) const NOT_SUPPORTED: Status = 801;
 pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Status = 900;
 pub(crate) const STREAM_CAPTURE_INVALIDATED: Status = 901;
@@ -36,7 +40,7 @@ pub(crate) const STREAM_CAPTURE_WRONG_THREAD: Status = 908;
 pub(crate) const UNKNOWN: Status = 999;
 
 /// Code, the runtime's name, the driver's name, meaning (driver_types.h, cuda.h).
-const STATUSES: [(Status, &CStr, &CStr, &CStr); 25] = [
+const STATUSES: [(Status, &CStr, &CStr, &CStr); 29] = [
     (SUCCESS, c"cudaSuccess", c"CUDA_SUCCESS", c"no error"),
     (INVALID_VALUE, c"cudaErrorInvalidValue", c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
     (
@@ -70,6 +74,12 @@ const STATUSES: [(Status, &CStr, &CStr, &CStr); 25] = [
         c"invalid device ordinal",
     ),
     (
+        INVALID_IMAGE,
+        c"cudaErrorInvalidKernelImage",
+        c"CUDA_ERROR_INVALID_IMAGE",
+        c"device kernel image is invalid",
+    ),
+    (
         DEVICE_UNINITIALIZED,
         c"cudaErrorDeviceUninitialized",
         c"CUDA_ERROR_INVALID_CONTEXT",
@@ -87,6 +97,13 @@ const STATUSES: [(Status, &CStr, &CStr, &CStr); 25] = [
         c"CUDA_ERROR_NO_BINARY_FOR_GPU",
         c"no kernel image is available for execution on the device",
     ),
+    (
+        UNSUPPORTED_LIMIT,
+        c"cudaErrorUnsupportedLimit",
+        c"CUDA_ERROR_UNSUPPORTED_LIMIT",
+        c"limit is not supported on this architecture",
+    ),
+    (FILE_NOT_FOUND, c"cudaErrorFileNotFound", c"CUDA_ERROR_FILE_NOT_FOUND", c"file not found"),
     (
         INVALID_RESOURCE_HANDLE,
         c"cudaErrorInvalidResourceHandle",
@@ -106,6 +123,12 @@ const STATUSES: [(Status, &CStr, &CStr, &CStr); 25] = [
         c"named symbol not found",
     ),
     (NOT_READY, c"cudaErrorNotReady", c"CUDA_ERROR_NOT_READY", c"device not ready"),
+    (
+        LAUNCH_OUT_OF_RESOURCES,
+        c"cudaErrorLaunchOutOfResources",
+        c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+        c"too many resources requested for launch",
+    ),
     (
         NOT_SUPPORTED,
         c"cudaErrorNotSupported",

@@ -64,3 +64,22 @@ fn an_engine_that_needs_no_workspace_takes_none() {
     let report = convolve(card((8, 6)), &["bf16", "16", "64", "64", "56", "channels_last"]);
     assert_eq!(operation(&report, "convolution_forward").workspace_bytes, 0);
 }
+
+#[test]
+fn measuring_candidates_takes_their_workspaces_and_keeps_the_one_that_cudnn_prefers() {
+    let arguments = ["fp32", "32", "64", "64", "56"];
+    let forward = |report: &Report| -> Vec<(u64, u64)> {
+        let found = report.convolutions.iter().filter(|it| it.operation == "convolution_forward");
+        found.map(|it| (it.count, it.workspace_bytes)).collect()
+    };
+    let preferred = forward(&convolve(card((8, 6)), &arguments));
+    let [(1, preferred)] = preferred[..] else { panic!("{preferred:?}") };
+    let measured = convolve(card((8, 6)), &[&arguments[..], &["benchmark"]].concat());
+    let tried = forward(&measured);
+    assert!(tried.len() > 1, "candidates of different workspaces: {tried:?}");
+    // All take as long here, and of those PyTorch keeps the first.
+    assert_eq!(tried.iter().max().map(|(_, workspace)| *workspace), Some(preferred), "{tried:?}");
+    let largest = tried.iter().map(|(_, workspace)| *workspace).max().unwrap();
+    assert!(largest > preferred, "{tried:?}");
+    assert!(measured.process_peak[0].total_bytes > largest);
+}

@@ -10,35 +10,50 @@ use super::environments::{self, Environment};
 use super::machine::{MIB, Machine, laptop};
 
 /// NCCL's own buffers for collectives of one communicator, as estimated in `nccl/buffers.rs`.
-const NCCL: u64 = 48 * MIB;
+pub(crate) const NCCL: u64 = 48 * MIB;
 /// Parameters of `programs/ddp.py`: four times 1024 × 4096 weights twice, and both biases.
 const PARAMETERS: u64 = 4 * (2 * 1024 * 4096 + 4096 + 1024);
 
-fn two_cards() -> Machine {
+pub(crate) fn two_cards() -> Machine {
     let card = |n: u32| Device { uuid: format!("GPU-0a0b0c0d-0001-0002-0003-{n:012}"), ..laptop() };
     Machine::new(vec![card(0), card(1)])
 }
 
 /// Runs a program of two ranks to its end; what they said, by rank.
 #[track_caller]
-fn run(machine: &Machine, environment: &Environment, name: &str, mode: &str) -> Vec<Value> {
+pub(crate) fn run(
+    machine: &Machine,
+    environment: &Environment,
+    name: &str,
+    arguments: &[&str],
+) -> Vec<Value> {
     let mut command = machine.ranks_in(environment, 2, name);
-    let output = command.arg(mode).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
+    let output =
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
     let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{} {name} {mode}:\n{stdout}{stderr}", environment.name);
+    assert!(
+        output.status.success(),
+        "{} {name} {arguments:?}:\n{stdout}{stderr}",
+        environment.name
+    );
+    // Frameworks write beside the program's own lines.
     let mut answers: Vec<Value> =
-        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     answers.sort_by_key(|answer| answer["rank"].as_u64());
     answers
 }
 
-fn peaks(answer: &Value) -> Vec<u64> {
+pub(crate) fn peaks(answer: &Value) -> Vec<u64> {
     answer["peaks"].as_array().unwrap().iter().map(|peak| peak.as_u64().unwrap()).collect()
 }
 
+pub(crate) fn number(answer: &Value, name: &str) -> u64 {
+    answer[name].as_u64().unwrap()
+}
+
 #[track_caller]
-fn report_of(machine: &Machine, answer: &Value) -> Report {
+pub(crate) fn report_of(machine: &Machine, answer: &Value) -> Report {
     machine.report(u32::try_from(answer["pid"].as_u64().unwrap()).unwrap())
 }
 
@@ -57,7 +72,7 @@ fn with_each_pytorch_data_parallel_training_keeps_one_more_copy_of_the_gradients
         let (output, _) = machine.finish("ddp alone", child);
         let alone = *peaks(&serde_json::from_str(&output).unwrap()).last().unwrap();
 
-        let answers = run(&machine, &environment, "ddp", "ddp");
+        let answers = run(&machine, &environment, "ddp", &["ddp"]);
         assert_eq!(answers.len(), 2, "{name}");
         for (rank, answer) in answers.iter().enumerate() {
             assert_eq!(answer["device"], rank, "{name}");
@@ -93,7 +108,7 @@ fn with_each_pytorch_data_parallel_training_keeps_one_more_copy_of_the_gradients
 #[test]
 fn sharded_training_keeps_half_of_everything_on_each_card() {
     let environment = environments::main();
-    let answers = run(&two_cards(), &environment, "ddp", "fsdp2");
+    let answers = run(&two_cards(), &environment, "ddp", &["fsdp2"]);
     let peaks = peaks(&answers[0]);
     // Half of parameters, gradients and two states; and at least one whole block at work.
     let half = 4 * 4 * PARAMETERS / 2;
@@ -104,7 +119,7 @@ fn sharded_training_keeps_half_of_everything_on_each_card() {
 #[test]
 fn with_each_pytorch_small_payloads_arrive_and_are_reduced() {
     for environment in environments::all() {
-        let answers = run(&two_cards(), &environment, "exchange", "all");
+        let answers = run(&two_cards(), &environment, "exchange", &["all"]);
         let common = json!({
             "sum": [3.0, 1.0], "maximum": [1, 0], "average": [1.0, 0.5], "product": [6.0],
             "broadcast": [6.0], "gathered": [0.0, 10.0, 1.0, 11.0],
@@ -127,7 +142,7 @@ fn with_each_pytorch_small_payloads_arrive_and_are_reduced() {
 #[test]
 fn a_dead_rank_does_not_hang_the_other() {
     let start = Instant::now();
-    let answers = run(&two_cards(), &environments::main(), "exchange", "die");
+    let answers = run(&two_cards(), &environments::main(), "exchange", &["die"]);
     let error = answers[0]["error"].as_str().unwrap();
     assert!(error.contains("rank 1 left or died"), "{error}");
     assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
@@ -135,7 +150,7 @@ fn a_dead_rank_does_not_hang_the_other() {
 
 #[test]
 fn ranks_that_disagree_are_told_so() {
-    let answers = run(&two_cards(), &environments::main(), "exchange", "disagree");
+    let answers = run(&two_cards(), &environments::main(), "exchange", &["disagree"]);
     assert_eq!(answers.len(), 2);
     for answer in answers {
         let error = answer["error"].as_str().unwrap();

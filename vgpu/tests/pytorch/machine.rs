@@ -88,6 +88,10 @@ impl Machine {
             .env(folder::VARIABLE, &self.folder)
             .env("LD_PRELOAD", library())
             .env("LD_LIBRARY_PATH", &self.folder)
+            // Kernels for a card that is not there stay out of the user's caches.
+            .env("TRITON_LIBCUDA_PATH", &self.folder)
+            .env("TRITON_CACHE_DIR", self.folder.join("triton"))
+            .env("TORCHINDUCTOR_CACHE_DIR", self.folder.join("inductor"))
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env_remove(folder::CUDNN_VARIABLE)
             .env_remove("CUDA_VISIBLE_DEVICES")

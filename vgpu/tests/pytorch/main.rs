@@ -5,16 +5,26 @@
 #![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
 mod allocator;
+mod attempts;
+mod compiled;
+mod convolutions;
 mod cudnn;
 mod distributed;
 mod environments;
 mod exact;
+mod fourier;
 mod graphs;
+mod linear_algebra;
 mod loader;
 mod machine;
 mod memory;
+mod operators;
+mod recurrent;
 mod shadow;
+mod sharded;
 mod sharing;
+mod sparse;
 mod streams;
+mod third_party;
 mod training;
 mod versions;

@@ -9,7 +9,7 @@ use vramfit_vgpu_schema::{Device, Place, Python, Report};
 use super::machine::{MIB, Machine, assert_as_expected, laptop};
 
 /// Room for every model here.
-fn roomy() -> Device {
+pub(super) fn roomy() -> Device {
     let bytes = 24 * 1024 * MIB;
     Device { total_memory_bytes: bytes, usable_memory_bytes: bytes, ..laptop() }
 }
@@ -19,14 +19,14 @@ fn sources() -> PathBuf {
 }
 
 /// A program with the help of the Python side.
-fn helped(machine: &Machine, name: &str) -> Command {
+pub(crate) fn helped(machine: &Machine, name: &str) -> Command {
     let mut command = machine.program(name);
     command.env("PYTHONPATH", sources()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 #[track_caller]
-fn run(name: &str, arguments: &[&str], device: Device) -> (String, Report, Python) {
+pub(super) fn run(name: &str, arguments: &[&str], device: Device) -> (String, Report, Python) {
     let machine = Machine::new(vec![device]);
     let child = helped(&machine, name).args(arguments).spawn().unwrap();
     let (output, report) = machine.finish(name, child);

@@ -64,12 +64,12 @@ fn each_pytorch_trains_a_convolutional_net_with_nearly_the_same_memory() {
     for environment in environments::all() {
         let (answer, report) = train(&environment, &["resnet50", "bf16", "8"], None);
         assert_eq!(answer["parameters"], 25_557_032, "{}", environment.name);
-        let cudnn = report.cudnn.unwrap();
+        let cudnn = report.cudnn.as_ref().unwrap();
         // 9.8.0 is the first that can be asked without a device.
         let can_be_asked = cudnn.program_version >= 90_800;
         let expected = if can_be_asked { CudnnAnswer::Program } else { CudnnAnswer::Rule };
         assert_eq!(cudnn.answered_by, expected, "{}: {cudnn:?}", environment.name);
-        assert_eq!(report.estimates.is_empty(), can_be_asked, "{:?}", report.estimates);
+        assert_eq!(is_by_rule(&report), !can_be_asked, "{:?}", report.estimates);
         allocated.push(number(&answer, "allocated"));
     }
     for bytes in &allocated {
@@ -87,13 +87,18 @@ fn of_each_pytorch_whose_cudnn_cannot_be_asked_a_newer_one_answers_and_the_rule_
             continue;
         }
         let (asked, report) = train(&environment, &arguments, Some(&newer));
-        let cudnn = report.cudnn.unwrap();
+        let cudnn = report.cudnn.as_ref().unwrap();
         assert_eq!(cudnn.answered_by, CudnnAnswer::Newer);
         assert!(cudnn.answering_version.unwrap() >= 90_800, "{cudnn:?}");
-        assert_eq!(report.estimates, Vec::<String>::new());
+        assert!(!is_by_rule(&report), "{:?}", report.estimates);
         let ratio = number(&by_default, "reserved") / number(&asked, "reserved");
         assert!((ratio - 1.0).abs() < 0.1, "{}: {ratio}", environment.name);
     }
+}
+
+/// Whether workspaces of convolutions are estimates.
+fn is_by_rule(report: &Report) -> bool {
+    report.estimates.iter().any(|basis| basis.starts_with("cuDNN workspaces: by rule"))
 }
 
 fn library_of(environment: &Environment) -> std::path::PathBuf {

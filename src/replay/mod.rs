@@ -13,6 +13,7 @@ use crate::device::{Budget, Setup, budget};
 use crate::error::Error;
 use crate::probe::Interrupt;
 use crate::profile::gpu::GpuProfile;
+use crate::snapshot::History;
 use crate::units::Bytes;
 
 pub use answer::{Answer, Layout, OutOfMemory, Peaks};
@@ -20,9 +21,13 @@ pub use likeness::Likeness;
 pub use settings::{Setting, settings};
 pub use trial::{Fit, Refused, Trial, trials};
 
-/// Memory of the card that is large enough for any trace: half of what a virtual GPU has addresses
-/// for.
-const BOUNDLESS: Bytes = Bytes::gib(1024);
+/// Least and most memory of a card that is large enough for a trace. With expandable segments PyTorch
+/// reserves 9/8 of the card's memory in addresses for each stream, twice, and a virtual GPU has 4 TiB
+/// of them.
+const LEAST_BOUNDLESS: Bytes = Bytes::gib(64);
+const MOST_BOUNDLESS: Bytes = Bytes::gib(1024);
+/// How much more a setting may need than was asked for at once.
+const HEADROOM: u64 = 4;
 
 /// The card that a trace is replayed on.
 #[derive(Clone, Debug)]
@@ -46,15 +51,17 @@ impl Card {
         Self { profile, budget }
     }
 
-    /// A card with this one's context and as much memory as anyone could ask for.
-    fn boundless(&self) -> Self {
+    /// A card with this one's context and more memory than `history` can need with any setting.
+    fn boundless(&self, history: &History<'_>) -> Self {
+        let wanted = Bytes(history.most_wanted().get().saturating_mul(HEADROOM));
+        let room = wanted.clamp(LEAST_BOUNDLESS, MOST_BOUNDLESS) + self.context();
         let budget = Budget {
-            total: BOUNDLESS,
-            usable: BOUNDLESS,
+            total: room,
+            usable: room,
             held_by_others: Bytes::ZERO,
             reserve: Bytes::ZERO,
             margin: Bytes::ZERO,
-            budget: BOUNDLESS,
+            budget: room,
         };
         Self { profile: self.profile.clone(), budget }
     }

@@ -63,7 +63,7 @@ pub fn trials(
             Begin::Afresh => &afresh,
         },
     };
-    let boundless = card.boundless();
+    let boundless = card.boundless(history);
     let jobs: Vec<_> =
         (0..settings.len()).map(|index| job(index, settings[index].memory_fraction)).collect();
     let first = play_all(player, if limited { card } else { &boundless }, &jobs)?;

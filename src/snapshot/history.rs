@@ -47,6 +47,14 @@ impl History<'_> {
         self.recorded
     }
 
+    /// The most that it held or would have held, had it got all that it asked for.
+    pub fn most_wanted(&self) -> Bytes {
+        let failed = self.trace.events.iter().filter(|it| it.action == Action::OutOfMemory);
+        let largest = failed.map(|event| event.bytes).max().unwrap_or(0);
+        let held = self.recorded.reserved_peak.max(self.recorded.requested_peak);
+        Bytes(held.get().saturating_add(largest))
+    }
+
     /// Whether it begins with an allocator that holds nothing.
     pub fn is_whole(&self) -> bool {
         self.before.pieces.is_empty() && self.before.live.is_empty()

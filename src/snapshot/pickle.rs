@@ -5,9 +5,7 @@
 //! something are refused by their names, wherever they stand. Protocols 2 to 5 are read, which is
 //! what Python 3 writes.
 
-use std::collections::HashMap;
-
-use super::tree::{Id, NOTHING, Node, Tree};
+use super::tree::{Id, MOST, MOST_ENTRIES, NOTHING, Node, Tree};
 
 /// Reads a pickle.
 ///
@@ -19,7 +17,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Tree, String> {
         tree: Tree::new(),
         stack: Vec::new(),
         marks: Vec::new(),
-        memo: HashMap::new(),
+        memo: Vec::new(),
     };
     let root = machine.run()?;
     let mut tree = machine.tree;
@@ -71,7 +69,8 @@ struct Machine<'a> {
     stack: Vec<Id>,
     /// Heights of the stack.
     marks: Vec<usize>,
-    memo: HashMap<u64, Id>,
+    /// Keys are numbers that are given in order.
+    memo: Vec<Option<Id>>,
 }
 
 impl Machine<'_> {
@@ -93,7 +92,7 @@ impl Machine<'_> {
             0x95 => self.input.take(8).map(drop),
             b'(' => {
                 self.marks.push(self.stack.len());
-                Ok(())
+                self.check_size()
             }
             b'0' => self.pop().map(drop),
             b'1' => self.since_mark().map(drop),
@@ -164,7 +163,12 @@ impl Machine<'_> {
         let target = self.pop()?;
         match (self.tree.node_mut(target), code) {
             (Node::List(list), b'a' | b'e') => list.extend(items),
-            (Node::Map(map), b's' | b'u') => map.extend(pairs(items)?),
+            (Node::Map(map), b's' | b'u') if map.len() + items.len() / 2 <= MOST_ENTRIES => {
+                map.extend(pairs(items)?);
+            }
+            (Node::Map(_), b's' | b'u') => {
+                return Err("it has a map of too many entries".to_owned());
+            }
             _ => return Err("it puts items into what holds none".to_owned()),
         }
         self.push_id(target)
@@ -172,16 +176,22 @@ impl Machine<'_> {
 
     fn remember(&mut self, code: u8) -> Result<(), String> {
         let key = match code {
-            0x94 => self.memo.len() as u64,
-            b'q' | b'h' => self.input.number(1)?,
-            _ => self.input.number(4)?,
+            0x94 => self.memo.len(),
+            b'q' | b'h' => self.input.number(1)? as usize,
+            _ => self.input.number(4)? as usize,
         };
         if matches!(code, b'h' | b'j') {
-            let known = self.memo.get(&key).copied();
+            let known = self.memo.get(key).copied().flatten();
             return self.push_id(known.ok_or_else(|| format!("it recalls {key}, which is unset"))?);
         }
         let top = self.pop()?;
-        self.memo.insert(key, top);
+        if key >= MOST {
+            return Err(too_large());
+        }
+        if key >= self.memo.len() {
+            self.memo.resize(key + 1, None);
+        }
+        self.memo[key] = Some(top);
         self.push_id(top)
     }
 
@@ -209,7 +219,13 @@ impl Machine<'_> {
 
     fn push_id(&mut self, id: Id) -> Result<(), String> {
         self.stack.push(id);
-        Ok(())
+        self.check_size()
+    }
+
+    /// What is under way takes memory too.
+    fn check_size(&self) -> Result<(), String> {
+        let kept = self.stack.len() + self.marks.len();
+        if kept < MOST { Ok(()) } else { Err(too_large()) }
     }
 
     /// Why an instruction is not followed.
@@ -236,6 +252,10 @@ impl Machine<'_> {
         let what = crate::error::shorten(&what, 80);
         format!("byte {at} would import or call something, `{what}`, which is never done")
     }
+}
+
+fn too_large() -> String {
+    format!("it takes more than {MOST} values to read")
 }
 
 fn underflow() -> String {
@@ -302,6 +322,18 @@ mod tests {
             assert_eq!(words(items[8]), ["x", "y", "x", "y"]);
             assert_eq!(tree.text(tree.field(tree.root(), "b").unwrap()), Some("x"));
         }
+    }
+
+    #[test]
+    fn what_a_small_file_has_remembered_without_end_is_refused() {
+        for endless in [&b"\x94"[..], b"N", b"("] {
+            let bytes = [b"\x80\x04N", &endless.repeat(MOST + 1)[..], b"."].concat();
+            assert_eq!(read(&bytes).unwrap_err(), too_large(), "{endless:?}");
+        }
+        let far = [b"\x80\x04Nr", &u32::MAX.to_le_bytes()[..], b"."].concat();
+        assert_eq!(read(&far).unwrap_err(), too_large());
+        let wide = [b"\x80\x04}(", &b"NN".repeat(MOST_ENTRIES + 1)[..], b"u."].concat();
+        assert!(read(&wide).unwrap_err().contains("too many entries"));
     }
 
     #[test]

@@ -3,8 +3,11 @@
 
 use std::collections::HashMap;
 
-/// Most values that a file may hold: of an event there are about eight.
-const MOST: usize = 1 << 26;
+/// Most values that a file may hold, and that reading it may keep: of an event there are about
+/// eight. A small file can name as many as its packing allows.
+pub(super) const MOST: usize = 1 << 25;
+/// Most entries of a map: a snapshot's have some twenty, and each is looked through.
+pub(super) const MOST_ENTRIES: usize = 1024;
 
 /// A value of a [`Tree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

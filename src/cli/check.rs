@@ -10,10 +10,10 @@ use super::{allocator, choose_gpu, inputs, remedies, settings, twin};
 use crate::device::{Budget, Gpu, Setup};
 use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::measurement::{Measurement, Outcome, Point, Setting, Verdict};
-use crate::plan::{self, Objective, Plan};
+use crate::plan::{self, Note, Objective, Plan};
 use crate::probe::{Campaign, Change, Record};
 use crate::profile::Catalog;
-use crate::units::Share;
+use crate::units::{Bytes, Share};
 use crate::workload::{Goal, Workload};
 
 /// Version of the JSON answer.
@@ -144,8 +144,14 @@ fn device_of_plan(args: &DeviceArgs, plan: &Plan) -> DeviceArgs {
         device.vram = device.vram.or(Some(plan.budget.total));
         device.margin = device.margin.or(Some(Share::Bytes(plan.budget.margin)));
     }
-    device.platform = device.platform.or(Some(plan.device.platform.into()));
-    device.reserve = device.reserve.or(Some(plan.budget.reserve));
+    let platform = plan.device.platform.into();
+    // Another system's desktop takes what is usual there, unless somebody said what his own takes.
+    let moved = device.platform.is_some_and(|it| it != platform);
+    let said = !plan.notes.iter().any(|note| matches!(note, Note::WindowsDesktop { .. }));
+    if !moved || (said && plan.budget.reserve > Bytes::ZERO) {
+        device.reserve = device.reserve.or(Some(plan.budget.reserve));
+    }
+    device.platform = device.platform.or(Some(platform));
     device
 }
 

@@ -18,13 +18,17 @@ use crate::error::{Error, ErrorKind, ExitStatus, one_line};
 pub(super) struct Output;
 
 impl Output {
-    /// Prints data and a line end.
+    /// Prints data and a line end. A reader such as `head`, who has what it wanted and is gone, changes
+    /// nothing of the answer.
     ///
     /// # Errors
-    /// When nobody reads on, or the disk is full.
+    /// When the disk is full.
     pub(super) fn data(&self, text: &str) -> Result<(), Error> {
         let mut out = io::stdout().lock();
-        writeln!(out, "{text}").and_then(|()| out.flush()).map_err(lost)
+        match writeln!(out, "{text}").and_then(|()| out.flush()) {
+            Err(source) if source.kind() != io::ErrorKind::BrokenPipe => Err(lost(source)),
+            _ => Ok(()),
+        }
     }
 
     /// Prints data as indented JSON.
@@ -52,9 +56,6 @@ impl Output {
 
     /// Says what went wrong and what to do.
     pub(super) fn error(&self, error: &Error) {
-        if matches!(error.kind(), ErrorKind::ClosedOutput) {
-            return;
-        }
         // File names are foreign words as well.
         self.say(&format!("error: {}", one_line(&error.to_string())));
         for detail in error.details() {
@@ -135,8 +136,5 @@ fn joined(text: &str) -> String {
 }
 
 fn lost(source: io::Error) -> Error {
-    Error::new(match source.kind() {
-        io::ErrorKind::BrokenPipe => ErrorKind::ClosedOutput,
-        _ => ErrorKind::Unwritable { path: "standard output".into(), source },
-    })
+    Error::new(ErrorKind::Unwritable { path: "standard output".into(), source })
 }

@@ -216,7 +216,9 @@ fn verdict(trials: &[Trial]) -> Result<bool, Error> {
         true => trials.iter().filter(|trial| trial.setting.asked).collect(),
         false => trials.iter().take(1).collect(),
     };
-    let refusals: Vec<_> = counted.iter().filter_map(|trial| trial.needs.as_ref().err()).collect();
+    // That it does not fit is an answer, whatever it would need.
+    let unanswered = counted.iter().filter(|trial| trial.fit.is_none());
+    let refusals: Vec<_> = unanswered.filter_map(|trial| trial.needs.as_ref().err()).collect();
     match refusals.first() {
         Some(refused) if refusals.len() == counted.len() => {
             Err(ErrorKind::ReplayFailed { reason: refused.reason.clone() }.into())

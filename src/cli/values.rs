@@ -87,10 +87,13 @@ pub(super) fn size(text: &str) -> Result<Bytes, Refusal> {
     text.parse().or_else(|_| refuse(text, "not a size", "write it as 4GiB, 600MiB or plain bytes"))
 }
 
-/// A number of bytes above zero.
+/// Memory of a GPU. A bare `4` means 4 GiB to whoever types it, and 4 bytes to us.
 pub(super) fn memory(text: &str) -> Result<Bytes, Refusal> {
     match size(text)? {
         Bytes::ZERO => refuse(text, "no memory at all", "write it as 4GiB or 3800MiB"),
+        bytes if bytes < Bytes::mib(1) => {
+            refuse(text, "less than any GPU has", "write it with its unit, as 4GiB or 3800MiB")
+        }
         bytes => Ok(bytes),
     }
 }

@@ -365,9 +365,6 @@ pub enum ErrorKind {
         /// The operating system's reason.
         source: io::Error,
     },
-    /// The reader of our output went away.
-    #[error("the output was closed")]
-    ClosedOutput,
 }
 
 /// What most likely ended a child by this signal, where that is no riddle.

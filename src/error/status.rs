@@ -83,8 +83,6 @@ impl ErrorKind {
                 true => ExitStatus::BadInput,
                 false => ExitStatus::Failed,
             },
-            // A reader such as `head` has what it wanted.
-            Self::ClosedOutput => ExitStatus::Done,
         }
     }
 }

@@ -78,10 +78,24 @@ pub fn trials(
     for (index, played) in wanting.into_iter().zip(play_all(player, &boundless, &jobs)?) {
         trials[index].needs = needs(played);
     }
+    for trial in &mut trials {
+        trial.refuse_what_no_card_has(limited);
+    }
     Ok(trials)
 }
 
 impl Trial {
+    /// What was held when even the boundless card had no more says nothing of what is needed.
+    fn refuse_what_no_card_has(&mut self, limited: bool) {
+        let ran_on_card = limited && !self.wants_memory();
+        if let Ok(Answer { out_of_memory: Some(OutOfMemory { requested, .. }), .. }) = &self.needs
+            && !ran_on_card
+        {
+            let reason = format!("no card has room for the {requested} that it asks for at once");
+            self.needs = Err(Refused { reason, bad_setting: false });
+        }
+    }
+
     /// What it held is that of a want of memory.
     fn wants_memory(&self) -> bool {
         self.needs.is_ok() && matches!(self.fit, Some(Fit::ByFlushing(_) | Fit::DoesNotFit(_)))

@@ -40,7 +40,7 @@ pub const RUN_SCHEMA: u32 = 1;
 pub fn summary(document: &RunDocument<'_>, seen: &RunReports, timeline: bool) -> Vec<String> {
     let mut lines = vec![headline(document)];
     if document.processes.is_empty() {
-        lines.push("the command did not use the GPU".to_owned());
+        lines.push(no_report(document));
     }
     lines.extend(peaks(document));
     for report in document.processes {
@@ -55,11 +55,34 @@ pub fn summary(document: &RunDocument<'_>, seen: &RunReports, timeline: bool) ->
     if !seen.not_implemented.is_empty() {
         lines.push(format!("called, but not implemented: {}", seen.not_implemented.join(", ")));
     }
-    lines.extend(seen.estimates.iter().map(|it| format!("an estimate: {it}")));
+    lines.extend(estimates(seen));
     lines.extend(
         seen.internal_errors.iter().map(|it| format!("a failure inside the virtual GPU: {it}")),
     );
     lines
+}
+
+/// Why no process left a report. One that a signal ends leaves none.
+fn no_report(document: &RunDocument<'_>) -> String {
+    // A shell's way of saying that a signal ended what it ran.
+    let of_child =
+        document.exit_status.and_then(|status| (129..=192).contains(&status).then(|| status - 128));
+    match (document.signal.or(of_child), document.exit_status) {
+        (Some(signal), _) => format!("ended by signal {signal}, and no process left a report"),
+        (None, Some(0) | None) => "the command did not use the GPU".to_owned(),
+        (None, Some(status)) => format!(
+            "no process left a report: the command, which ended with status {status}, did not use \
+             the GPU, or was ended by a signal"
+        ),
+    }
+}
+
+/// What is estimated, by name; the basis of each is in the report.
+fn estimates(seen: &RunReports) -> Option<String> {
+    let name = |basis: &String| basis.split(": ").next().unwrap_or(basis).to_owned();
+    let names: Vec<_> = seen.estimates.iter().map(name).collect();
+    (!names.is_empty())
+        .then(|| format!("estimated: {} (`--report FILE` says on what basis)", names.join("; ")))
 }
 
 fn headline(document: &RunDocument<'_>) -> String {

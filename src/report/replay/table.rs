@@ -8,9 +8,9 @@ impl ReplayedSetting {
     /// As a table names it.
     fn name(&self, device: &ReplayedDevice) -> String {
         let conf = if self.conf.is_empty() { "default" } else { &self.conf };
-        let is_whole = device.reserved_before == Bytes::ZERO;
+        let alone = device.settings.iter().filter(|it| it.recorded).count() == 1;
         match (self.recorded, self.begin) {
-            (true, begin) if is_whole || begin == Begin::AsRecorded => {
+            (true, begin) if alone || begin == Begin::AsRecorded => {
                 format!("as recorded ({conf})")
             }
             (true, _) => format!("{conf}, begun afresh"),
@@ -133,7 +133,19 @@ fn failure(device: &ReplayedDevice) -> Option<String> {
 
 /// The setting that needs least, where that is less than with the recorded one begun alike.
 fn best(device: &ReplayedDevice) -> Option<String> {
+    let fits = |it: &&ReplayedSetting| it.fit == Some(Fit::Fits);
     let alike = device.settings.iter().filter(|it| it.recorded || it.begin == Begin::Afresh);
+    // What people want to know first: what makes it fit.
+    if device.settings.first()?.fit.is_some_and(|fit| fit != Fit::Fits) {
+        let fitting = alike.clone().filter(|it| !it.recorded).filter(fits);
+        let least = fitting.filter_map(|it| Some((it, it.reserved()?))).min_by_key(|it| it.1);
+        return Some(match least {
+            Some((it, reserved)) => {
+                format!("It fits with {}: {reserved} reserved.", it.name(device))
+            }
+            None => "It fits with no setting that was tried.".to_owned(),
+        });
+    }
     let base = alike.clone().rfind(|it| it.recorded)?;
     let of_recorded = base.reserved()?;
     let best = alike
@@ -144,13 +156,8 @@ fn best(device: &ReplayedDevice) -> Option<String> {
     let Some((best, reserved)) = best else {
         return Some("No setting that was tried needs less.".to_owned());
     };
-    let fits = match (device.settings.first()?.fit, best.fit) {
-        (Some(Fit::Fits) | None, _) | (_, None) => "",
-        (_, Some(Fit::Fits)) => " It would fit with it.",
-        (_, Some(_)) => " It does not fit with it either.",
-    };
     Some(format!(
-        "{} needs least: {reserved} reserved, {} less than {}.{fits}",
+        "{} needs least: {reserved} reserved, {} less than {}.",
         best.name(device),
         of_recorded - reserved,
         base.name(device)

@@ -13,7 +13,7 @@ use vramfit_vgpu_schema::Description;
 
 use super::arena::{Arena, block_bytes};
 use super::{OutOfMemory, Purpose};
-use crate::{activity, address_space, device, memory};
+use crate::{activity, address_space, memory};
 
 const CHUNK: u64 = 32 << 20;
 
@@ -184,7 +184,7 @@ impl Pool {
 
 /// Frees a block of whichever pool it is of; false if it is of none.
 pub(crate) fn free(address: u64) -> bool {
-    ANY.load(Ordering::Acquire) && !device::forked() && pools().iter().any(|it| it.free(address))
+    ANY.load(Ordering::Acquire) && pools().iter().any(|it| it.free(address))
 }
 
 /// Ends a pool made by the program. What it still holds goes once it is freed.
@@ -195,7 +195,7 @@ pub(crate) fn destroy(pool: &Pool) {
 
 /// The host has waited for the device: pools give back what they need not keep.
 pub(crate) fn synchronized() {
-    if ANY.load(Ordering::Acquire) && !device::forked() {
+    if ANY.load(Ordering::Acquire) {
         for pool in pools().iter() {
             pool.trim(pool.threshold.load(Ordering::Relaxed));
         }

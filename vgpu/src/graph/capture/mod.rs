@@ -20,9 +20,9 @@ pub(crate) use order::{Mark, mark, wait};
 
 use super::{Graph, Kind, destroy, node_handle};
 use crate::runtime::status::{
-    ILLEGAL_STATE, INVALID_VALUE, STREAM_CAPTURE_IMPLICIT, STREAM_CAPTURE_INVALIDATED,
-    STREAM_CAPTURE_UNJOINED, STREAM_CAPTURE_UNMATCHED, STREAM_CAPTURE_UNSUPPORTED,
-    STREAM_CAPTURE_WRONG_THREAD, Status,
+    ILLEGAL_STATE, INITIALIZATION_ERROR, INVALID_VALUE, STREAM_CAPTURE_IMPLICIT,
+    STREAM_CAPTURE_INVALIDATED, STREAM_CAPTURE_UNJOINED, STREAM_CAPTURE_UNMATCHED,
+    STREAM_CAPTURE_UNSUPPORTED, STREAM_CAPTURE_WRONG_THREAD, Status,
 };
 use crate::{device, memory};
 
@@ -221,6 +221,11 @@ impl Capture {
     }
 }
 
+/// A forked child shares its parent's device memory, and must not write there.
+fn refuse_forked() -> Result<(), Status> {
+    if device::forked() { Err(INITIALIZATION_ERROR) } else { Ok(()) }
+}
+
 /// Gives `stream` work called `name`: it is captured or, outside of a capture, done.
 pub(crate) fn submit(
     stream: *mut c_void,
@@ -228,6 +233,7 @@ pub(crate) fn submit(
     name: &str,
     work: impl Fn() + Send + Sync + 'static,
 ) -> Result<(), Status> {
+    refuse_forked()?;
     if any() {
         let mut captures = lock();
         if let Some(capture) = entered(&mut captures, stream)? {
@@ -246,6 +252,7 @@ pub(crate) fn take(
     name: &str,
     work: impl Fn() + Send + Sync + 'static,
 ) -> Result<bool, Status> {
+    refuse_forked()?;
     if any()
         && let Some(capture) = entered(&mut lock(), stream)?
     {

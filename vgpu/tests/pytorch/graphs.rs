@@ -60,5 +60,5 @@ fn streams_join_captures_and_graphs_share_pools() {
 
 #[test]
 fn what_disturbs_a_capture_is_refused_with_the_runtimes_own_errors() {
-    checked(&environments::main(), "backend:native", "forbidden", 45);
+    checked(&environments::main(), "backend:native", "forbidden", 53);
 }

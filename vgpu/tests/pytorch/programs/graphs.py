@@ -204,6 +204,23 @@ def forbidden():
     check("end", status("cudaStreamEndCapture", blocking, ctypes.byref(graph)), 901)
     check("and it works again", status(*set_bytes, blocking), 0)
 
+    status("cudaStreamBeginCapture", blocking, 0)
+    check("a captured stream ends", status("cudaStreamDestroy", blocking), 0)
+    check("and with it the capture", allocate(), 0)
+    check("free what came after", status("cudaFree", pointer), 0)
+    joined = ctypes.c_void_p()
+    status("cudaStreamCreate", ctypes.byref(joined))
+
+    def end_joined():
+        inner.record()
+        of = ctypes.c_void_p(inner.cuda_event)
+        check("joined", status("cudaStreamWaitEvent", joined, of, 0), 0)
+        return status("cudaStreamDestroy", joined)
+
+    capture("a stream that joined ends", end_joined, 0)
+    check("allocate after it", allocate(), 0)
+    check("free that too", status("cudaFree", pointer), 0)
+
     def invalid():
         status("cudaStreamQuery", stream)
         answer = ctypes.c_int()

@@ -96,9 +96,11 @@ entry_points! {
 
     /// One attribute of a pointer; the kinds asked for here are 4 or 8 bytes wide.
     fn cuPointerGetAttribute(answer: *mut c_void, which: c_int, pointer: DevicePointer) -> Status {
-        let Some(value) = pointer_attribute(which, pointer) else { return INVALID_VALUE };
+        let Some(value) = pointer_attribute(which, pointer).filter(|_| !answer.is_null()) else {
+            return INVALID_VALUE;
+        };
         let wide = matches!(which, 1 | 3 | 4);
-        // SAFETY: the manual gives the width of each attribute, and the caller provides as much.
+        // SAFETY: not null; the manual gives the width of each attribute, and the caller provides as much.
         unsafe {
             if wide {
                 answer.cast::<u64>().write_unaligned(value);

@@ -1,28 +1,13 @@
 //! CUDA graphs: captured, replayed, and what is forbidden meanwhile.
 
-use std::process::Stdio;
-
 use vramfit_vgpu_schema::Report;
 
 use super::environments::{self, Environment};
-use super::machine::{Machine, assert_as_expected, laptop};
+use super::machine;
 
-/// Runs a part of `programs/graphs.py` under a setting of the allocator.
 #[track_caller]
 fn checked(environment: &Environment, setting: &str, part: &str, least: usize) -> Report {
-    let machine = Machine::new(vec![laptop()]);
-    let child = machine
-        .program_in(environment, "graphs")
-        .arg(part)
-        .env("PYTORCH_CUDA_ALLOC_CONF", setting)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let (output, report) = machine.finish(&format!("{}: {part}", environment.name), child);
-    assert_as_expected(&output, least);
-    assert_eq!(report.not_implemented, Vec::<String>::new());
-    report
+    machine::checked(environment, "graphs", setting, part, least)
 }
 
 #[test]
@@ -56,6 +41,11 @@ fn a_training_step_is_captured_with_cuda_malloc_async_whose_calls_become_nodes()
 #[test]
 fn streams_join_captures_and_graphs_share_pools() {
     checked(&environments::main(), "backend:native", "other", 7);
+}
+
+#[test]
+fn tensors_of_a_failed_capture_can_be_freed() {
+    checked(&environments::main(), "backend:cudaMallocAsync", "failed", 3);
 }
 
 #[test]

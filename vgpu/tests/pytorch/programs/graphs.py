@@ -239,4 +239,23 @@ def forbidden():
     check("and all goes on", x.tolist(), [3.0] * 4)
 
 
-{it.__name__: it for it in (values, training, other, forbidden)}[sys.argv[1]]()
+def failed():
+    """What a failed capture allocated lives on in the program, which frees it in the end."""
+    held = []
+    for _ in range(2):
+        graph, kept = torch.cuda.CUDAGraph(), []
+        try:
+            with torch.cuda.graph(graph):
+                kept.append(torch.empty(5 * MIB, device="cuda"))
+                torch.cuda.synchronize()
+        except RuntimeError:
+            check("the capture fails", len(kept), 1)
+        del graph
+        kept.clear()
+        gc.collect()
+        torch.cuda.synchronize()
+        held.append(torch.cuda.mem_get_info()[0])
+    check("nothing is held", held[1], held[0])
+
+
+{it.__name__: it for it in (values, training, other, forbidden, failed)}[sys.argv[1]]()

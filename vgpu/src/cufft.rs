@@ -83,10 +83,8 @@ fn is_smooth(length: u64) -> bool {
 /// Work area of `batch` transforms of `lengths`, all positive; none if no address space holds it.
 fn work_bytes(lengths: &[u64], batch: u64, complex_bytes: u64) -> Option<u64> {
     let share = if lengths.iter().all(|length| is_smooth(*length)) { 1 } else { 8 };
-    let factors = lengths.iter().copied().chain([batch, share]);
-    factors
-        .fold(Some(complex_bytes), |bytes, factor| bytes?.checked_mul(factor))
-        .filter(|bytes| i64::try_from(*bytes).is_ok())
+    let mut factors = lengths.iter().copied().chain([batch, share]);
+    factors.try_fold(complex_bytes, u64::checked_mul).filter(|bytes| i64::try_from(*bytes).is_ok())
 }
 
 /// The lengths that a caller names; none if they make no sense.

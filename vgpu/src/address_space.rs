@@ -52,7 +52,7 @@ impl<P> Default for AddressSpace<P> {
 }
 
 impl<P: Copy> AddressSpace<P> {
-    /// Takes the lowest free `bytes` of `within` that start at a multiple of `alignment`.
+    /// Takes the lowest free `bytes`, more than none, of `within` that start at a multiple of `alignment`.
     pub(crate) fn take(
         &mut self,
         within: Range<u64>,
@@ -60,6 +60,9 @@ impl<P: Copy> AddressSpace<P> {
         alignment: u64,
         purpose: P,
     ) -> Option<u64> {
+        if bytes == 0 {
+            return None;
+        }
         let mut candidate = within.start.checked_next_multiple_of(alignment)?;
         for (&address, &(length, _)) in &self.ranges {
             if address >= candidate.checked_add(bytes)? {
@@ -74,9 +77,12 @@ impl<P: Copy> AddressSpace<P> {
         Some(candidate)
     }
 
-    /// Takes `bytes` at `address`, if they are free.
+    /// Takes `bytes`, more than none, at `address`, if they are free.
     pub(crate) fn take_at(&mut self, address: u64, bytes: u64, purpose: P) -> bool {
-        let before = self.ranges.range(..address + bytes).next_back();
+        let Some(end) = address.checked_add(bytes).filter(|end| *end > address) else {
+            return false;
+        };
+        let before = self.ranges.range(..end).next_back();
         let free = before.is_none_or(|(&start, &(length, _))| start + length <= address);
         if free {
             self.ranges.insert(address, (bytes, purpose));
@@ -142,6 +148,16 @@ mod tests {
     fn a_device_hands_out_no_more_than_its_range() {
         assert_eq!(take(&mut AddressSpace::default(), 0, 1 << SHIFT), None);
         assert_eq!(take(&mut AddressSpace::default(), 0, u64::MAX), None);
+    }
+
+    #[test]
+    fn no_bytes_take_nothing_and_leave_what_is_there() {
+        let mut space = AddressSpace::default();
+        let address = take(&mut space, 0, GRANULE).unwrap();
+        assert_eq!(take(&mut space, 0, 0), None);
+        assert!(!space.take_at(address, 0, ()));
+        assert!(!space.take_at(u64::MAX, 2, ()));
+        assert_eq!(space.range_of(address), Some((address, GRANULE, ())));
     }
 
     #[test]

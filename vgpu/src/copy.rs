@@ -84,16 +84,28 @@ pub(crate) fn read(source: *const c_void, into: &mut [u8]) {
 /// Writes a result to a host or a device range; `known` says whether it is the true one. What is not
 /// allocated is left alone.
 pub(crate) fn write(target: *mut c_void, bytes: &[u8], known: bool) {
+    // SAFETY: as in `read`.
+    write_with(target, bytes.len(), known, |target| unsafe {
+        target.copy_from(bytes.as_ptr(), bytes.len());
+    });
+}
+
+/// As [`write()`], of `bytes` zeros: they may be more than this process could hold a second time.
+pub(crate) fn write_zeros(target: *mut c_void, bytes: usize, known: bool) {
+    // SAFETY: as in `read`.
+    write_with(target, bytes, known, |target| unsafe { target.write_bytes(0, bytes) });
+}
+
+fn write_with(target: *mut c_void, bytes: usize, known: bool, body: impl FnOnce(*mut u8)) {
     let on_device = address_space::ordinal_of(target).is_some();
-    if target.is_null() || on_device && !memory::is_allocated(target, bytes.len() as u64) {
+    if target.is_null() || on_device && !memory::is_allocated(target, bytes as u64) {
         return;
     }
-    // SAFETY: as in `read`.
-    unsafe { target.cast::<u8>().copy_from(bytes.as_ptr(), bytes.len()) };
+    body(target.cast());
     if on_device && known {
-        wrote(target as u64, bytes.len() as u64);
+        wrote(target as u64, bytes as u64);
     } else {
-        lost(target as u64, bytes.len() as u64);
+        lost(target as u64, bytes as u64);
     }
 }
 

@@ -80,11 +80,11 @@ fn is_smooth(length: u64) -> bool {
     rest == 1
 }
 
-/// Work area of `batch` transforms of `lengths`, all positive.
-fn work_bytes(lengths: &[u64], batch: u64, complex_bytes: u64) -> u64 {
-    let elements: u64 = lengths.iter().product::<u64>() * batch;
+/// Work area of `batch` transforms of `lengths`, all positive; none if no address space holds it.
+fn work_bytes(lengths: &[u64], batch: u64, complex_bytes: u64) -> Option<u64> {
     let share = if lengths.iter().all(|length| is_smooth(*length)) { 1 } else { 8 };
-    share * elements * complex_bytes
+    let mut factors = lengths.iter().copied().chain([batch, share]);
+    factors.try_fold(complex_bytes, u64::checked_mul).filter(|bytes| i64::try_from(*bytes).is_ok())
 }
 
 /// The lengths that a caller names; none if they make no sense.
@@ -134,8 +134,11 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         let (Some(lengths), Ok(batch)) = (lengths_of(rank, lengths), u64::try_from(batch)) else {
             return status::INVALID_SIZE;
         };
+        let Some(work_bytes) = work_bytes(&lengths, batch, complex) else {
+            return status::INVALID_SIZE;
+        };
         with(plan, |plan| {
-            plan.work_bytes = work_bytes(&lengths, batch, complex) as usize;
+            plan.work_bytes = work_bytes as usize;
             activity::estimate(BASIS);
             bytes.set(plan.work_bytes);
             if !plan.callers_work_area && plan.own_work_area.is_none() {
@@ -180,10 +183,18 @@ mod tests {
 
     #[test]
     fn a_length_with_a_large_factor_takes_eight_times_the_work_area() {
-        assert_eq!(work_bytes(&[64, 60], 4, 8), 64 * 60 * 4 * 8);
-        assert_eq!(work_bytes(&[1 << 20], 1, 16), 16 << 20);
-        assert_eq!(work_bytes(&[1009], 4, 8), 8 * 1009 * 4 * 8);
-        assert_eq!(work_bytes(&[64, 11], 1, 8), 8 * 64 * 11 * 8);
+        assert_eq!(work_bytes(&[64, 60], 4, 8), Some(64 * 60 * 4 * 8));
+        assert_eq!(work_bytes(&[1 << 20], 1, 16), Some(16 << 20));
+        assert_eq!(work_bytes(&[1009], 4, 8), Some(8 * 1009 * 4 * 8));
+        assert_eq!(work_bytes(&[64, 11], 1, 8), Some(8 * 64 * 11 * 8));
+    }
+
+    #[test]
+    fn a_work_area_beyond_any_address_space_has_no_size() {
+        assert_eq!(work_bytes(&[1 << 31, 1 << 31, 1 << 31], 1, 8), None);
+        assert_eq!(work_bytes(&[1 << 30, 1 << 30], 1, 8), None);
+        assert_eq!(work_bytes(&[1 << 62], 4, 8), None);
+        assert_eq!(work_bytes(&[1 << 29, 1 << 30], 1, 8), Some(1 << 62));
     }
 
     #[test]

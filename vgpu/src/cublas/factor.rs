@@ -16,7 +16,7 @@ fn solved(call: &'static str, handle: Handle, info: *mut c_void, problems: i32) 
     }
     activity::launched(call);
     let problems = usize::try_from(problems).unwrap_or_default();
-    copy::write(info, &vec![0; problems * size_of::<i32>()], true);
+    copy::write_zeros(info, problems.saturating_mul(size_of::<i32>()), true);
     status::SUCCESS
 }
 

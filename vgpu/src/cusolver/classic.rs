@@ -133,7 +133,7 @@ typed_entry_points! { on_panic = status::INTERNAL_ERROR;
         cusolverDnCheevjBatched_bufferSize, cusolverDnZheevjBatched_bufferSize](handle: Handle,
         _jobz: i32, _uplo: i32, n: i32, _a: *mut c_void, _lda: i32, _w: *mut c_void, answer: Out<i32>,
         _parameters: *mut c_void, batch: i32) -> i32 |_call| {
-        needs(handle, workspace::symmetric_eigenvalues(size(n)) * size(batch), answer)
+        needs(handle, workspace::symmetric_eigenvalues(size(n)).saturating_mul(size(batch)), answer)
     }
 
     fn [cusolverDnSsyevjBatched, cusolverDnDsyevjBatched, cusolverDnCheevjBatched,
@@ -175,7 +175,7 @@ typed_entry_points! { on_panic = status::INTERNAL_ERROR;
         _jobz: i32, m: i32, n: i32, _a: *mut c_void, _lda: i32, _s: *mut c_void, _u: *mut c_void,
         _ldu: i32, _v: *mut c_void, _ldv: i32, answer: Out<i32>, _parameters: *mut c_void,
         batch: i32) -> i32 |_call| {
-        needs(handle, workspace::singular_values_by_jacobi(size(m), size(n)) * size(batch), answer)
+        needs(handle, workspace::singular_values_by_jacobi(size(m), size(n)).saturating_mul(size(batch)), answer)
     }
 
     fn [cusolverDnSgesvdjBatched, cusolverDnDgesvdjBatched, cusolverDnCgesvdjBatched,
@@ -192,7 +192,7 @@ typed_entry_points! { on_panic = status::INTERNAL_ERROR;
         n: i32, _a: *mut c_void, _lda: i32, _stride_a: i64, _s: *mut c_void, _stride_s: i64,
         _u: *mut c_void, _ldu: i32, _stride_u: i64, _v: *mut c_void, _ldv: i32, _stride_v: i64,
         answer: Out<i32>, batch: i32) -> i32 |_call| {
-        needs(handle, workspace::singular_values_of_tall(size(m), size(n)) * size(batch), answer)
+        needs(handle, workspace::singular_values_of_tall(size(m), size(n)).saturating_mul(size(batch)), answer)
     }
 
     /// The residuals, if wanted, are one number a problem in host memory.
@@ -201,7 +201,7 @@ typed_entry_points! { on_panic = status::INTERNAL_ERROR;
         _a: *mut c_void, _lda: i32, _stride_a: i64, _s: *mut c_void, _stride_s: i64, _u: *mut c_void,
         _ldu: i32, _stride_u: i64, _v: *mut c_void, _ldv: i32, _stride_v: i64, _work: *mut c_void,
         _lwork: i32, info: *mut c_void, residuals: *mut c_void, batch: i32) -> i32 |call| {
-        copy::write(residuals, &vec![0; size(batch) as usize * size_of::<f64>()], false);
+        copy::write_zeros(residuals, size(batch) as usize * size_of::<f64>(), false);
         solved(call, handle, info, batch.into())
     }
 }

@@ -65,7 +65,8 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cusolverDnXsyevBatched_bufferSize(handle: Handle, _parameters: *mut c_void, _jobz: i32, _uplo: i32,
         n: i64, a_type: i32, _a: *mut c_void, _lda: i64, _w_type: i32, _w: *mut c_void, _compute: i32,
         device: Out<usize>, host: Out<usize>, batch: i64) -> i32 {
-        needs_bytes(handle, workspace::symmetric_eigenvalues(size(n)) * size(batch), a_type, device, host)
+        needs_bytes(handle, workspace::symmetric_eigenvalues(size(n)).saturating_mul(size(batch)), a_type,
+            device, host)
     }
 
     fn cusolverDnXsyevBatched(handle: Handle, _parameters: *mut c_void, _jobz: i32, _uplo: i32, _n: i64,

@@ -34,7 +34,7 @@ fn solved(call: &'static str, handle: Handle, info: *mut c_void, problems: i64) 
     }
     activity::launched(call);
     let problems = usize::try_from(problems).unwrap_or_default();
-    copy::write(info, &vec![0; problems * size_of::<i32>()], true);
+    copy::write_zeros(info, problems.saturating_mul(size_of::<i32>()), true);
     status::SUCCESS
 }
 
@@ -76,7 +76,11 @@ fn needs_bytes(
         }
     };
     activity::estimate(workspace::BASIS);
-    on_device.set((elements * bytes) as usize);
+    let bytes = elements.saturating_mul(bytes);
+    if i64::try_from(bytes).is_err() {
+        return status::INVALID_VALUE;
+    }
+    on_device.set(bytes as usize);
     on_host.set(0);
     status::SUCCESS
 }

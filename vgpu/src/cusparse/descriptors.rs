@@ -27,7 +27,7 @@ pub(super) struct DenseMatrix {
 
 impl DenseMatrix {
     pub(super) fn bytes(&self) -> u64 {
-        self.rows * self.columns * element_bytes(self.data_type)
+        self.rows.saturating_mul(self.columns).saturating_mul(element_bytes(self.data_type))
     }
 }
 

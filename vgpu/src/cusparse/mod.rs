@@ -43,7 +43,9 @@ fn launched(call: &'static str, handle: Handle) -> i32 {
 
 /// Tells the size of a buffer, if what it is for is known.
 fn needs(handle: Handle, size: Option<u64>, answer: Out<usize>) -> i32 {
-    let Some(size) = size else { return status::INVALID_VALUE };
+    let Some(size) = size.filter(|size| i64::try_from(*size).is_ok()) else {
+        return status::INVALID_VALUE;
+    };
     activity::estimate(workspace::BASIS);
     answer.set(size as usize);
     known(handle)

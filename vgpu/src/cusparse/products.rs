@@ -25,8 +25,12 @@ fn product_phase(
         set_entries(c, entries);
         return launched(call, handle);
     }
+    let size = workspace::product_buffer(entries, element_bytes(left.data_type));
+    if i64::try_from(size).is_err() {
+        return status::INVALID_VALUE;
+    }
     activity::estimate(workspace::PRODUCT_BASIS);
-    bytes.set(workspace::product_buffer(entries, element_bytes(left.data_type)) as usize);
+    bytes.set(size as usize);
     known(handle)
 }
 

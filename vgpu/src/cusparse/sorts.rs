@@ -28,8 +28,10 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         _a_offsets: Data, _a_columns: Data, _b: Data, b_entries: i32, _b_offsets: Data, _b_columns: Data,
         _c: Data, _c_offsets: *mut c_void, total: *mut c_void, _buffer: *mut c_void) -> i32 {
         let entries = (size(a_entries) + size(b_entries)).min(size(rows) * size(columns));
+        // The interface counts entries in 32 bits.
+        let Ok(entries) = i32::try_from(entries) else { return status::INVALID_VALUE };
         activity::estimate(workspace::SUM_BASIS);
-        copy::write(total, &(entries as i32).to_ne_bytes(), true);
+        copy::write(total, &entries.to_ne_bytes(), true);
         launched("cusparseXcsrgeam2Nnz", handle)
     }
 }

@@ -22,12 +22,12 @@ pub(super) const SUM_BASIS: &str =
 
 /// Product of a sparse and a dense matrix or vector, or of two dense ones at the entries of a sparse one.
 pub(super) fn product(matrix: &SparseMatrix) -> u64 {
-    8 * (matrix.rows + 1)
+    8u64.saturating_mul(matrix.rows + 1)
 }
 
 /// Solve with a triangular matrix, for a right-hand side of so many bytes.
 pub(super) fn solve(matrix: &SparseMatrix, right_hand_side: u64) -> u64 {
-    16 * (matrix.rows + 1) + right_hand_side
+    16u64.saturating_mul(matrix.rows + 1).saturating_add(right_hand_side)
 }
 
 /// Sort of `entries` pairs of 32-bit indices and positions: keys of 8 bytes and positions of 4, twice.
@@ -43,7 +43,7 @@ pub(super) fn product_entries(a: &SparseMatrix, b: &SparseMatrix) -> u64 {
 
 /// Buffer of a product of sparse matrices with so many entries.
 pub(super) fn product_buffer(entries: u64, element_bytes: u64) -> u64 {
-    (16 + 2 * element_bytes) * entries.max(1)
+    (16 + 2 * element_bytes).saturating_mul(entries.max(1))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::occupancy::{Block, most_threads, resident_blocks};
 use crate::runtime::status::{
     INVALID_RESOURCE_HANDLE, INVALID_VALUE, LAUNCH_OUT_OF_RESOURCES, NOT_SUPPORTED, Status, UNKNOWN,
 };
-use crate::runtime::{MAX_BLOCK, MAX_GRID, SHARED_PER_BLOCK, checked};
+use crate::runtime::{MAX_BLOCK, MAX_GRID, SHARED_PER_BLOCK, checked, ready};
 use crate::{activity, device, local_memory};
 
 /// A kernel of a module; a `CUkernel` is a `CUfunction` here.
@@ -129,7 +129,7 @@ fn check(function: &Function, configuration: &Configuration) -> Result<(), Statu
 }
 
 fn run(handle: *mut c_void, configuration: Configuration) -> Status {
-    code(function(handle).and_then(|function| {
+    code(ready().and_then(|_| function(handle)).and_then(|function| {
         check(&function, &configuration)?;
         local_memory::hold(device::current(), function.needs.local_bytes)?;
         // Arguments of such kernels have no known types, and none of them is a fill.

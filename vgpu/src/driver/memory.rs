@@ -7,7 +7,9 @@ use super::device::code;
 use crate::entry::{Out, entry_points};
 use crate::graph::{Kind, capture};
 use crate::runtime::status::{INVALID_VALUE, MEMORY_ALLOCATION, Status, UNKNOWN};
-use crate::runtime::{allocate_host, free_device, free_host, host_range, managed, ordered, ready};
+use crate::runtime::{
+    allocate_host, copy_now, free_device, free_host, host_range, managed, ordered, ready, set_now,
+};
 use crate::{address_space, copy, device, memory};
 
 /// `CUdeviceptr`.
@@ -18,10 +20,7 @@ fn done(valid: bool) -> Status {
 }
 
 fn copied(target: DevicePointer, source: DevicePointer, bytes: usize) -> Status {
-    code(capture::forbid_unsafe().and_then(|()| {
-        let copied = copy::copy(target as *mut c_void, source as *const c_void, bytes);
-        if copied { Ok(()) } else { Err(INVALID_VALUE) }
-    }))
+    code(copy_now(target as *mut c_void, source as *const c_void, bytes))
 }
 
 fn copied_in_order(
@@ -97,9 +96,11 @@ entry_points! {
 
     /// One attribute of a pointer; the kinds asked for here are 4 or 8 bytes wide.
     fn cuPointerGetAttribute(answer: *mut c_void, which: c_int, pointer: DevicePointer) -> Status {
-        let Some(value) = pointer_attribute(which, pointer) else { return INVALID_VALUE };
+        let Some(value) = pointer_attribute(which, pointer).filter(|_| !answer.is_null()) else {
+            return INVALID_VALUE;
+        };
         let wide = matches!(which, 1 | 3 | 4);
-        // SAFETY: the manual gives the width of each attribute, and the caller provides as much.
+        // SAFETY: not null; the manual gives the width of each attribute, and the caller provides as much.
         unsafe {
             if wide {
                 answer.cast::<u64>().write_unaligned(value);
@@ -152,7 +153,7 @@ entry_points! {
 
     /// Sets bytes.
     fn cuMemsetD8_v2(target: DevicePointer, value: u8, bytes: usize) -> Status {
-        done(copy::set(target as *mut c_void, value, bytes))
+        code(set_now(target as *mut c_void, value, bytes))
     }
 
     /// Sets bytes, in order with a stream.

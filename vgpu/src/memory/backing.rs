@@ -14,7 +14,8 @@ use crate::address_space::SHIFT;
 
 /// Where in the file what is allocated without an address begins: behind all that has one.
 pub(super) const PHYSICAL: u64 = 1 << SHIFT;
-const LENGTH: u64 = 2 << SHIFT;
+/// Length of the file.
+pub(super) const LENGTH: u64 = 2 << SHIFT;
 
 static FILES: Mutex<[Option<&'static File>; Description::MAX_DEVICES]> =
     Mutex::new([None; Description::MAX_DEVICES]);

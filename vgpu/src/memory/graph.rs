@@ -97,11 +97,13 @@ impl GraphMemory {
     }
 
     fn release_unused(&self, state: &mut State) {
-        if !state.abandoned || device::forked() {
+        if !state.abandoned {
             return;
         }
         while let Some((address, length)) = state.arena.remove_free_chunk() {
-            memory::give_back(address, Purpose::Chunk, false);
+            if !memory::give_back(address, Purpose::Chunk, false) {
+                return;
+            }
             let charged = length.min(state.charged);
             if let Some(machine) = device::machine() {
                 let mut held = memory::holdings(self.ordinal);

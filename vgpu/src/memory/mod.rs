@@ -93,12 +93,16 @@ pub(crate) fn has_context(ordinal: usize) -> bool {
     CONTEXTS.load(Ordering::Acquire) & (1 << ordinal) != 0
 }
 
+/// Charges `bytes` to this process. To a forked child nothing can be: its slot is its parent's.
 fn charge(
     machine: &Machine,
     ordinal: usize,
     held: &mut Holdings,
     bytes: u64,
 ) -> Result<(), OutOfMemory> {
+    if device::forked() {
+        return Err(OutOfMemory);
+    }
     let index = machine.visible()[ordinal];
     let device = &machine.description.devices[index];
     let capacity = device.usable_memory_bytes - device.held_memory_bytes;
@@ -161,14 +165,15 @@ fn place(ordinal: usize, held: &mut Holdings, length: u64, purpose: Purpose) -> 
     Some(address)
 }
 
-/// Gives back what [`take`] took at `address` for `purpose`; false if it took nothing there.
+/// Gives back what [`take`] took at `address` for `purpose`; false if it took nothing there. A forked
+/// process gives nothing back: what it inherited is its parent's, and charged to it.
 fn give_back(address: u64, purpose: Purpose, charged: bool) -> bool {
     let (Some(ordinal), Some(machine)) =
         (address_space::ordinal_of(address as *const c_void), device::machine())
     else {
         return false;
     };
-    if ordinal >= machine.visible().len() {
+    if ordinal >= machine.visible().len() || device::forked() {
         return false;
     }
     let mut held = holdings(ordinal);
@@ -187,10 +192,9 @@ fn give_back(address: u64, purpose: Purpose, charged: bool) -> bool {
     true
 }
 
-/// Frees what [`allocate`] returned; false for any other pointer. A null pointer is fine. A forked
-/// process frees nothing: what it inherited is charged to its parent.
+/// Frees what [`allocate`] returned; false for any other pointer. A null pointer is fine.
 pub(crate) fn free(pointer: *mut c_void) -> bool {
-    pointer.is_null() || !device::forked() && give_back(pointer as u64, Purpose::Allocation, true)
+    pointer.is_null() || give_back(pointer as u64, Purpose::Allocation, true)
 }
 
 /// What holds `pointer`, an allocation or one mapping of a reservation: its start and length in bytes.

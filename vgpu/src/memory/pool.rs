@@ -13,7 +13,7 @@ use vramfit_vgpu_schema::Description;
 
 use super::arena::{Arena, block_bytes};
 use super::{OutOfMemory, Purpose};
-use crate::{activity, address_space, device, memory};
+use crate::{activity, address_space, memory};
 
 const CHUNK: u64 = 32 << 20;
 
@@ -35,6 +35,8 @@ pub(crate) struct Pool {
 #[derive(Default)]
 struct State {
     arena: Arena,
+    /// The program ended it: it goes with its last block.
+    ended: bool,
     reserved: Counter,
     used: Counter,
 }
@@ -62,7 +64,7 @@ pub(crate) mod attribute {
     pub(crate) const USED_HIGH: i32 = 8;
 }
 
-/// All pools with memory, to find the one that a pointer is of.
+/// All pools that may have memory, to find the one that a pointer is of.
 static POOLS: Mutex<Vec<Arc<Pool>>> = Mutex::new(Vec::new());
 /// Whether there is any: programs without pools wait for the device as fast as before.
 static ANY: AtomicBool = AtomicBool::new(false);
@@ -142,15 +144,20 @@ impl Pool {
         }
     }
 
-    fn free(&self, address: u64) -> bool {
+    /// Frees the block at `address`; whether its pool is gone with it, and none if it is of another pool.
+    fn free(&self, address: u64) -> Option<bool> {
         let mut state = self.lock();
-        match state.arena.give_back(address) {
-            Some(bytes) => {
-                state.used.now -= bytes;
-                true
-            }
-            None => false,
+        state.used.now -= state.arena.give_back(address)?;
+        Some(self.is_gone(&mut state))
+    }
+
+    /// Whether it has ended and nothing of it is in use, which is given back then.
+    fn is_gone(&self, state: &mut State) -> bool {
+        let gone = state.ended && state.used.now == 0;
+        if gone {
+            self.trim_locked(state, 0);
         }
+        gone
     }
 
     /// The value of attribute `which`, if it is one.
@@ -184,18 +191,32 @@ impl Pool {
 
 /// Frees a block of whichever pool it is of; false if it is of none.
 pub(crate) fn free(address: u64) -> bool {
-    ANY.load(Ordering::Acquire) && !device::forked() && pools().iter().any(|it| it.free(address))
+    if !ANY.load(Ordering::Acquire) {
+        return false;
+    }
+    let mut pools = pools();
+    let found = pools.iter().enumerate().find_map(|(place, it)| Some((place, it.free(address)?)));
+    if let Some((place, true)) = found {
+        pools.swap_remove(place);
+    }
+    found.is_some()
 }
 
 /// Ends a pool made by the program. What it still holds goes once it is freed.
 pub(crate) fn destroy(pool: &Pool) {
+    let mut pools = pools();
+    let mut state = pool.lock();
+    state.ended = true;
     pool.threshold.store(0, Ordering::Relaxed);
-    pool.trim(0);
+    pool.trim_locked(&mut state, 0);
+    if pool.is_gone(&mut state) {
+        pools.retain(|it| !std::ptr::eq(&raw const **it, pool));
+    }
 }
 
 /// The host has waited for the device: pools give back what they need not keep.
 pub(crate) fn synchronized() {
-    if ANY.load(Ordering::Acquire) && !device::forked() {
+    if ANY.load(Ordering::Acquire) {
         for pool in pools().iter() {
             pool.trim(pool.threshold.load(Ordering::Relaxed));
         }

@@ -104,10 +104,19 @@ impl Place {
         Self::from_bytes(&bytes)
     }
 
+    /// Whether it is some whole units of a device's file. Who handed it over may have written anything.
+    fn is_plausible(self) -> bool {
+        let end = self.offset.checked_add(self.bytes);
+        self.bytes > 0
+            && self.offset.is_multiple_of(GRANULE)
+            && self.bytes.is_multiple_of(GRANULE)
+            && end.is_some_and(|end| end <= backing::LENGTH)
+    }
+
     /// Opens the file that it lies in; also the CUDA ordinal of its device here. None if the process
     /// is gone, or this one does not see the device.
     pub(super) fn open(self) -> Option<(usize, File)> {
-        if !self.offset.is_multiple_of(GRANULE) || !self.bytes.is_multiple_of(GRANULE) {
+        if !self.is_plausible() {
             return None;
         }
         let ordinal = device::machine()?.visible().iter().position(|it| *it == self.device)?;
@@ -190,9 +199,11 @@ pub(crate) fn close(pointer: *mut c_void) -> bool {
     if opened[index].times == 0 {
         let Opened { place, address, .. } = opened.swap_remove(index);
         if let Some(ordinal) = address_space::ordinal_of(pointer) {
-            memory::holdings(ordinal).space.give_back(address);
+            // Addresses that are free must be unmapped: the lock is held until both are true.
+            let mut held = memory::holdings(ordinal);
+            backing::unmap(address, place.bytes);
+            held.space.give_back(address);
         }
-        backing::unmap(address, place.bytes);
     }
     true
 }
@@ -200,6 +211,22 @@ pub(crate) fn close(pointer: *mut c_void) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_some_units_of_a_devices_file() {
+        let place = |offset, bytes| Place { pid: 7, start: 0, file: 5, device: 0, offset, bytes };
+        let last = backing::LENGTH - GRANULE;
+        assert!(place(0, GRANULE).is_plausible() && place(last, GRANULE).is_plausible());
+        for (offset, bytes) in [
+            (GRANULE, 0),
+            (1, GRANULE),
+            (0, 1),
+            (last, 2 * GRANULE),
+            (u64::MAX - GRANULE + 1, GRANULE),
+        ] {
+            assert!(!place(offset, bytes).is_plausible(), "{bytes} bytes at {offset}");
+        }
+    }
 
     #[test]
     fn a_place_survives_being_handed_over() {

@@ -13,22 +13,46 @@ use crate::graph::capture;
 #[derive(Clone, Copy)]
 struct HostRange {
     bytes: usize,
-    /// Allocated here, not merely registered.
-    owned: bool,
+    kind: HostKind,
+}
+
+/// How a range came to be pinned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum HostKind {
+    /// Allocated here.
+    Allocated,
+    /// Allocated here, for host and device.
+    Managed,
+    /// The program's own, registered.
+    Registered,
 }
 
 static HOST: Mutex<BTreeMap<usize, HostRange>> = Mutex::new(BTreeMap::new());
 
 /// The pinned host range that holds `pointer`: its start and length in bytes.
 pub(crate) fn host_range(pointer: *const c_void) -> Option<(usize, usize)> {
+    found(pointer).map(|(start, range)| (start, range.bytes))
+}
+
+/// Where the range that holds `pointer` starts and how it came to be pinned.
+pub(super) fn host_kind(pointer: *const c_void) -> Option<(usize, HostKind)> {
+    found(pointer).map(|(start, range)| (start, range.kind))
+}
+
+fn found(pointer: *const c_void) -> Option<(usize, HostRange)> {
     let host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
     let (&start, range) = host.range(..=pointer as usize).next_back()?;
-    ((pointer as usize) < start + range.bytes).then_some((start, range.bytes))
+    ((pointer as usize) < start + range.bytes).then_some((start, *range))
 }
 
 /// Allocates pinned host memory. Pages take memory only once they are touched, as on a real machine
 /// they would at once: what the host's own limits would say is not modelled.
 pub(crate) fn allocate_host(bytes: usize) -> Result<*mut c_void, Status> {
+    allocate_as(HostKind::Allocated, bytes)
+}
+
+/// As [`allocate_host`], for a purpose.
+pub(super) fn allocate_as(kind: HostKind, bytes: usize) -> Result<*mut c_void, Status> {
     ready()?;
     capture::forbid_unsafe()?;
     let bytes = bytes.max(1).next_multiple_of(4096);
@@ -47,7 +71,7 @@ pub(crate) fn allocate_host(bytes: usize) -> Result<*mut c_void, Status> {
         return Err(MEMORY_ALLOCATION);
     }
     let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
-    host.insert(address as usize, HostRange { bytes, owned: true });
+    host.insert(address as usize, HostRange { bytes, kind });
     Ok(address)
 }
 
@@ -59,8 +83,8 @@ pub(crate) fn free_host(pointer: *mut c_void) -> Result<(), Status> {
     capture::forbid_unsafe()?;
     let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
     match host.get(&(pointer as usize)) {
-        Some(range) if range.owned => {
-            // SAFETY: the mapping was made by `allocate_host`, is as long as noted, and its owner
+        Some(range) if range.kind != HostKind::Registered => {
+            // SAFETY: the mapping was made by `allocate_as`, is as long as noted, and its owner
             // gives it up.
             unsafe { libc::munmap(pointer, range.bytes) };
             host.remove(&(pointer as usize));
@@ -77,7 +101,7 @@ fn register_host(pointer: *mut c_void, bytes: usize) -> Result<(), Status> {
         return Err(INVALID_VALUE);
     }
     let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
-    host.insert(pointer as usize, HostRange { bytes, owned: false });
+    host.insert(pointer as usize, HostRange { bytes, kind: HostKind::Registered });
     Ok(())
 }
 
@@ -85,7 +109,7 @@ fn register_host(pointer: *mut c_void, bytes: usize) -> Result<(), Status> {
 fn unregister_host(pointer: *mut c_void) -> Result<(), Status> {
     let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
     match host.get(&(pointer as usize)) {
-        Some(range) if !range.owned => {
+        Some(range) if range.kind == HostKind::Registered => {
             host.remove(&(pointer as usize));
             Ok(())
         }

@@ -5,18 +5,13 @@
 //! needs it (CUDA programming guide, "Unified memory": oversubscription). Paged optimizers
 //! (bitsandbytes) keep their states in it.
 
-use std::collections::BTreeSet;
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::{Mutex, PoisonError};
 
 use super::device::ready;
-use super::host::{allocate_host, free_host, host_range};
+use super::host::{HostKind, allocate_as, free_host, host_kind};
 use super::status::{INVALID_VALUE, Status, UNKNOWN, status};
 use crate::activity;
 use crate::entry::{Out, entry_points};
-
-/// Where each allocation starts.
-static MANAGED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
 /// What the report says of it.
 const BASIS: &str = "managed memory: not counted, as the driver moves it off a device whose room is \
@@ -27,22 +22,19 @@ pub(crate) fn allocate(bytes: usize) -> Result<*mut c_void, Status> {
     if bytes == 0 {
         return Err(INVALID_VALUE);
     }
-    let address = allocate_host(bytes)?;
+    let address = allocate_as(HostKind::Managed, bytes)?;
     activity::estimate(BASIS);
-    MANAGED.lock().unwrap_or_else(PoisonError::into_inner).insert(address as usize);
     Ok(address)
 }
 
 /// Frees what [`allocate`] gave; false for any other pointer.
 pub(crate) fn free(pointer: *mut c_void) -> bool {
-    let known = MANAGED.lock().unwrap_or_else(PoisonError::into_inner).remove(&(pointer as usize));
-    known && free_host(pointer).is_ok()
+    host_kind(pointer) == Some((pointer as usize, HostKind::Managed)) && free_host(pointer).is_ok()
 }
 
 /// Whether `pointer` points into managed memory.
 pub(crate) fn holds(pointer: *const c_void) -> bool {
-    let managed = MANAGED.lock().unwrap_or_else(PoisonError::into_inner);
-    host_range(pointer).is_some_and(|(start, _)| managed.contains(&start))
+    host_kind(pointer).is_some_and(|(_, kind)| kind == HostKind::Managed)
 }
 
 /// Advice on where pages shall be, which changes nothing here.

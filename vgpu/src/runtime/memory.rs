@@ -81,6 +81,26 @@ pub(crate) fn ordered(
     valid_or_refused(captured || work())
 }
 
+/// Copies at once, after the host has waited for the device.
+pub(crate) fn copy_now(
+    target: *mut c_void,
+    source: *const c_void,
+    bytes: usize,
+) -> Result<(), Status> {
+    ready()?;
+    capture::forbid_unsafe()?;
+    watchdog::synchronize();
+    pool::synchronized();
+    valid_or_refused(copy::copy(target, source, bytes))
+}
+
+/// Sets bytes at once.
+pub(crate) fn set_now(target: *mut c_void, value: u8, bytes: usize) -> Result<(), Status> {
+    ready()?;
+    capture::forbid_unsafe()?;
+    valid_or_refused(copy::set(target, value, bytes))
+}
+
 fn copy_ordered(
     target: *mut c_void,
     source: *const c_void,
@@ -131,11 +151,7 @@ entry_points! {
         bytes: usize,
         _kind: c_int,
     ) -> Status {
-        status(capture::forbid_unsafe().and_then(|()| {
-            watchdog::synchronize();
-            pool::synchronized();
-            valid_or_refused(copy::copy(target, source, bytes))
-        }))
+        status(copy_now(target, source, bytes))
     }
 
     /// Copies, in order with a stream.
@@ -185,9 +201,7 @@ entry_points! {
 
     /// Sets bytes.
     fn cudaMemset(target: *mut c_void, value: c_int, bytes: usize) -> Status {
-        status(capture::forbid_unsafe().and_then(|()| {
-            valid_or_refused(copy::set(target, value as u8, bytes))
-        }))
+        status(set_now(target, value as u8, bytes))
     }
 
     /// Sets bytes, in order with a stream.

@@ -8,6 +8,7 @@ mod function;
 mod graph;
 mod host;
 mod ipc;
+mod limits;
 pub(crate) mod managed;
 mod memory;
 pub(crate) mod pool;
@@ -27,7 +28,8 @@ pub(crate) use device::{
 pub(crate) use driver_entry::driver_function;
 pub(crate) use function::TYPICAL_REGISTERS;
 pub(crate) use host::{allocate_host, free_host, host_range};
-pub(crate) use memory::{free_device, ordered};
+pub(crate) use limits::{get_limit, set_limit};
+pub(crate) use memory::{copy_now, free_device, ordered, set_now};
 pub(crate) use stream::{create_stream, destroy_stream, stream, synchronize_stream};
 pub(crate) use version::runtime_version;
 

@@ -25,6 +25,7 @@ static CURRENT: [AtomicUsize; Description::MAX_DEVICES] =
 
 /// The pool behind `handle`.
 pub(crate) fn pool(handle: *mut c_void) -> Result<Arc<Pool>, Status> {
+    ready()?;
     POOLS.get(handle).ok_or(INVALID_VALUE)
 }
 

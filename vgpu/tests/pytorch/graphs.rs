@@ -1,28 +1,13 @@
 //! CUDA graphs: captured, replayed, and what is forbidden meanwhile.
 
-use std::process::Stdio;
-
 use vramfit_vgpu_schema::Report;
 
 use super::environments::{self, Environment};
-use super::machine::{Machine, assert_as_expected, laptop};
+use super::machine;
 
-/// Runs a part of `programs/graphs.py` under a setting of the allocator.
 #[track_caller]
 fn checked(environment: &Environment, setting: &str, part: &str, least: usize) -> Report {
-    let machine = Machine::new(vec![laptop()]);
-    let child = machine
-        .program_in(environment, "graphs")
-        .arg(part)
-        .env("PYTORCH_CUDA_ALLOC_CONF", setting)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let (output, report) = machine.finish(&format!("{}: {part}", environment.name), child);
-    assert_as_expected(&output, least);
-    assert_eq!(report.not_implemented, Vec::<String>::new());
-    report
+    machine::checked(environment, "graphs", setting, part, least)
 }
 
 #[test]
@@ -59,6 +44,11 @@ fn streams_join_captures_and_graphs_share_pools() {
 }
 
 #[test]
+fn tensors_of_a_failed_capture_can_be_freed() {
+    checked(&environments::main(), "backend:cudaMallocAsync", "failed", 2);
+}
+
+#[test]
 fn what_disturbs_a_capture_is_refused_with_the_runtimes_own_errors() {
-    checked(&environments::main(), "backend:native", "forbidden", 45);
+    checked(&environments::main(), "backend:native", "forbidden", 53);
 }

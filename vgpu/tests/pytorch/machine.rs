@@ -173,3 +173,28 @@ pub(crate) fn assert_as_expected(output: &str, least: usize) {
     assert!(wrong.is_empty(), "name, measured, expected:\n{}", wrong.join("\n"));
     assert!(output.lines().count() >= least, "only {} checks ran", output.lines().count());
 }
+
+/// Runs a part of a program on a [`laptop`] under a setting of PyTorch's allocator, and compares what it
+/// measures, as [`assert_as_expected`] does.
+#[track_caller]
+pub(crate) fn checked(
+    environment: &Environment,
+    program: &str,
+    setting: &str,
+    part: &str,
+    least: usize,
+) -> Report {
+    let machine = Machine::new(vec![laptop()]);
+    let child = machine
+        .program_in(environment, program)
+        .arg(part)
+        .env("PYTORCH_CUDA_ALLOC_CONF", setting)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (output, report) = machine.finish(&format!("{}: {part}", environment.name), child);
+    assert_as_expected(&output, least);
+    assert_eq!(report.not_implemented, Vec::<String>::new());
+    report
+}

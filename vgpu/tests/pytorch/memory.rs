@@ -110,5 +110,10 @@ fn a_forked_process_can_use_cuda_unless_its_parent_did() {
     assert_eq!(answer["after_nvml"], 20 * MIB, "{answer}");
     assert_eq!(answer["after_cuda"], 3, "cudaErrorInitializationError");
     assert_ne!(answer["freed"], 0, "what a fork inherits is its parent's");
+    let wrote = answer["wrote"].as_object().unwrap();
+    assert!(wrote.len() == 12 && wrote.values().all(|status| status == 3), "{answer}");
+    assert_ne!(answer["launched"], "launched");
+    assert_eq!(answer["read"], "parent", "its memory is shared with its fork");
     assert_eq!(answer["lost"], 0, "{answer}");
+    assert_eq!(answer["kernel_holds_memory"], true, "{answer}");
 }

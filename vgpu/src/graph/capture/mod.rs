@@ -20,9 +20,9 @@ pub(crate) use order::{Mark, mark, wait};
 
 use super::{Graph, Kind, destroy, node_handle};
 use crate::runtime::status::{
-    ILLEGAL_STATE, INVALID_VALUE, STREAM_CAPTURE_IMPLICIT, STREAM_CAPTURE_INVALIDATED,
-    STREAM_CAPTURE_UNJOINED, STREAM_CAPTURE_UNMATCHED, STREAM_CAPTURE_UNSUPPORTED,
-    STREAM_CAPTURE_WRONG_THREAD, Status,
+    ILLEGAL_STATE, INITIALIZATION_ERROR, INVALID_VALUE, STREAM_CAPTURE_IMPLICIT,
+    STREAM_CAPTURE_INVALIDATED, STREAM_CAPTURE_UNJOINED, STREAM_CAPTURE_UNMATCHED,
+    STREAM_CAPTURE_UNSUPPORTED, STREAM_CAPTURE_WRONG_THREAD, Status,
 };
 use crate::{device, memory};
 
@@ -145,7 +145,7 @@ pub(crate) fn end(stream: *mut c_void) -> Result<*mut c_void, Status> {
     if capture.mode != mode::RELAXED && capture.thread != std::thread::current().id() {
         return Err(STREAM_CAPTURE_WRONG_THREAD);
     }
-    let id = capture.id;
+    let (id, handle) = (capture.id, capture.handle as *mut c_void);
     let failure = if capture.invalidated {
         Some(STREAM_CAPTURE_INVALIDATED)
     } else if !capture.graph.ends_in(&capture.streams[&(stream as usize)].after) {
@@ -153,10 +153,7 @@ pub(crate) fn end(stream: *mut c_void) -> Result<*mut c_void, Status> {
     } else {
         None
     };
-    let handle = capture.handle as *mut c_void;
-    captures.retain(|it| it.id != id);
-    COUNT.store(captures.len(), Ordering::Release);
-    drop(captures);
+    remove(captures, id);
     match failure {
         Some(failure) => {
             destroy(handle);
@@ -164,6 +161,11 @@ pub(crate) fn end(stream: *mut c_void) -> Result<*mut c_void, Status> {
         }
         None => Ok(handle),
     }
+}
+
+fn remove(mut captures: MutexGuard<'_, Vec<Capture>>, id: u64) {
+    captures.retain(|it| it.id != id);
+    COUNT.store(captures.len(), Ordering::Release);
 }
 
 /// The state of `stream`'s capture.
@@ -221,6 +223,11 @@ impl Capture {
     }
 }
 
+/// A forked child shares its parent's device memory, and must not write there.
+fn refuse_forked() -> Result<(), Status> {
+    if device::forked() { Err(INITIALIZATION_ERROR) } else { Ok(()) }
+}
+
 /// Gives `stream` work called `name`: it is captured or, outside of a capture, done.
 pub(crate) fn submit(
     stream: *mut c_void,
@@ -228,6 +235,7 @@ pub(crate) fn submit(
     name: &str,
     work: impl Fn() + Send + Sync + 'static,
 ) -> Result<(), Status> {
+    refuse_forked()?;
     if any() {
         let mut captures = lock();
         if let Some(capture) = entered(&mut captures, stream)? {
@@ -246,6 +254,7 @@ pub(crate) fn take(
     name: &str,
     work: impl Fn() + Send + Sync + 'static,
 ) -> Result<bool, Status> {
+    refuse_forked()?;
     if any()
         && let Some(capture) = entered(&mut lock(), stream)?
     {
@@ -299,11 +308,19 @@ fn invalidate(captures: &mut [Capture], id: u64, failure: Status) -> Status {
     failure
 }
 
-/// A stream that ends takes no part any more; the capture that began on it cannot end well.
+/// A stream that ends takes its capture with it, which nobody can end any more; one that only joined a
+/// capture makes it void.
 pub(crate) fn forget_stream(stream: *mut c_void) {
-    if any()
-        && let Some(capture) = of_stream(&mut lock(), stream)
-    {
-        capture.invalidated = true;
+    if !any() {
+        return;
     }
+    let mut captures = lock();
+    let Some(capture) = of_stream(&mut captures, stream) else { return };
+    if capture.origin != stream as usize {
+        capture.invalidated = true;
+        return;
+    }
+    let (id, handle) = (capture.id, capture.handle as *mut c_void);
+    remove(captures, id);
+    destroy(handle);
 }

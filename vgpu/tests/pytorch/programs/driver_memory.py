@@ -164,6 +164,48 @@ def pools():
     check("trimmed", (driver.cuMemPoolTrimTo(pool, c_size_t(0)), used()), (0, 0))
 
 
+class PoolProperties(ctypes.Structure):
+    """`CUmemPoolProps`: pinned memory of device 0, for this process alone."""
+
+    _fields_ = [(it, c_int) for it in ("type", "handles", "location", "id")]
+    _fields_ += [("reserved", ctypes.c_byte * 72)]
+
+
+def ended_pools():
+    pool, pointer = c_void_p(), c_uint64()
+    check("one's own", driver.cuMemPoolCreate(byref(pool), byref(PoolProperties(1, 0, 1, 0))), 0)
+    driver.cuMemAllocFromPoolAsync(byref(pointer), c_size_t(MIB), pool, None)
+    check("ends", (driver.cuMemPoolDestroy(pool), used()), (0, 32))
+    check("with its last block", (driver.cuMemFreeAsync(pointer, None), used()), (0, 0))
+    check("which is gone", driver.cuMemFreeAsync(pointer, None), INVALID_VALUE)
+
+
+def managed():
+    pointer, answer = c_uint64(), ctypes.c_uint()
+
+    def is_managed():
+        return driver.cuPointerGetAttribute(byref(answer), 8, pointer)
+
+    check("managed", driver.cuMemAllocManaged(byref(pointer), c_size_t(4096), 1), 0)
+    check("known as such", (is_managed(), answer.value), (0, 1))
+    check("no answer wanted", driver.cuPointerGetAttribute(None, 8, pointer), INVALID_VALUE)
+    check("freed as the host's", driver.cuMemFreeHost(c_void_p(pointer.value)), 0)
+    check("registered there", driver.cudaHostRegister(c_void_p(pointer.value), c_size_t(4096), 0), 0)
+    check("is not managed", (is_managed(), answer.value), (0, 0))
+    driver.cudaHostUnregister(c_void_p(pointer.value))
+
+
+def limits():
+    """One set of limits, whichever interface names it."""
+    bytes_ = c_size_t()
+    check("a heap", driver.cudaDeviceSetLimit(2, c_size_t(5 * MIB)), 0)
+    check("told", (driver.cuCtxGetLimit(byref(bytes_), 2), bytes_.value), (0, 5 * MIB))
+    check("a stack", (driver.cuCtxSetLimit(0, c_size_t(2048)), used()), (0, 24))
+    check("told too", (driver.cudaDeviceGetLimit(byref(bytes_), 0), bytes_.value), (0, 2048))
+    check("no such limit", driver.cudaDeviceGetLimit(byref(bytes_), 99), 215)
+    driver.cudaGetLastError()
+
+
 def attribute(pool, which):
     value = c_uint64()
     driver.cuMemPoolGetAttribute(pool, which, byref(value))
@@ -175,3 +217,6 @@ CONTEXT = at_start[1] - at_start[0]
 virtual_memory()
 shared()
 pools()
+ended_pools()
+managed()
+limits()

@@ -204,6 +204,23 @@ def forbidden():
     check("end", status("cudaStreamEndCapture", blocking, ctypes.byref(graph)), 901)
     check("and it works again", status(*set_bytes, blocking), 0)
 
+    status("cudaStreamBeginCapture", blocking, 0)
+    check("a captured stream ends", status("cudaStreamDestroy", blocking), 0)
+    check("and with it the capture", allocate(), 0)
+    check("free what came after", status("cudaFree", pointer), 0)
+    joined = ctypes.c_void_p()
+    status("cudaStreamCreate", ctypes.byref(joined))
+
+    def end_joined():
+        inner.record()
+        of = ctypes.c_void_p(inner.cuda_event)
+        check("joined", status("cudaStreamWaitEvent", joined, of, 0), 0)
+        return status("cudaStreamDestroy", joined)
+
+    capture("a stream that joined ends", end_joined, 0)
+    check("allocate after it", allocate(), 0)
+    check("free that too", status("cudaFree", pointer), 0)
+
     def invalid():
         status("cudaStreamQuery", stream)
         answer = ctypes.c_int()
@@ -222,4 +239,24 @@ def forbidden():
     check("and all goes on", x.tolist(), [3.0] * 4)
 
 
-{it.__name__: it for it in (values, training, other, forbidden)}[sys.argv[1]]()
+def failed():
+    """What a failed capture allocated lives on in the program, which frees it in the end."""
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        pass  # a first capture leaves the generator's state behind
+    torch.cuda.synchronize()
+    free = torch.cuda.mem_get_info()[0]
+    graph, kept = torch.cuda.CUDAGraph(), []
+    try:
+        with torch.cuda.graph(graph):
+            kept.append(torch.empty(5 * MIB, device="cuda"))
+            torch.cuda.synchronize()
+    except RuntimeError:
+        check("the capture fails", len(kept), 1)
+    del graph
+    kept.clear()
+    gc.collect()
+    torch.cuda.synchronize()
+    check("nothing is held", torch.cuda.mem_get_info()[0], free)
+
+
+{it.__name__: it for it in (values, training, other, forbidden, failed)}[sys.argv[1]]()

@@ -9,6 +9,7 @@ use std::ffi::c_void;
 
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
+use crate::on_stream::OnStream;
 use crate::{activity, copy, device};
 
 /// Values of `cusolverStatus_t`.
@@ -17,25 +18,28 @@ mod status {
     pub(super) const NOT_INITIALIZED: i32 = 1;
     pub(super) const ALLOC_FAILED: i32 = 2;
     pub(super) const INVALID_VALUE: i32 = 3;
+    pub(super) const EXECUTION_FAILED: i32 = 6;
     pub(super) const INTERNAL_ERROR: i32 = 7;
     pub(super) const NOT_SUPPORTED: i32 = 9;
 }
 
 type Handle = *mut c_void;
 
-static HANDLES: Handles<()> = Handles::new();
+static HANDLES: Handles<OnStream> = Handles::new();
 /// Parameters of the routines, of which nothing is read: tolerances, sweeps, order.
 static PARAMETERS: Handles<()> = Handles::new();
 
-/// Counts one launch of `call` that writes the outcome of `problems` problems to `info`: all succeeded.
+/// Counts one launch of `call` that writes the outcome of `problems` problems to `info` on the device: all
+/// succeeded.
 fn solved(call: &'static str, handle: Handle, info: *mut c_void, problems: i64) -> i32 {
-    if HANDLES.get(handle).is_none() {
-        return status::NOT_INITIALIZED;
-    }
-    activity::launched(call);
-    let problems = usize::try_from(problems).unwrap_or_default();
-    copy::write(info, &vec![0; problems * size_of::<i32>()], true);
-    status::SUCCESS
+    let Some(stream) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
+    let outcomes = vec![0; usize::try_from(problems).unwrap_or_default() * size_of::<i32>()];
+    let info = info as usize;
+    let given = stream.launch(call, move || {
+        activity::launched(call);
+        copy::write(info as *mut c_void, &outcomes, true);
+    });
+    given.map_or(status::EXECUTION_FAILED, |()| status::SUCCESS)
 }
 
 /// Tells the workspace of a routine of the classic interface, in elements.
@@ -117,7 +121,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         if device::make_context(device::current()).is_err() {
             return status::ALLOC_FAILED;
         }
-        handle.set(HANDLES.insert(()));
+        handle.set(HANDLES.insert(OnStream::default()));
         status::SUCCESS
     }
 
@@ -125,8 +129,10 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         if HANDLES.remove(handle) { status::SUCCESS } else { status::NOT_INITIALIZED }
     }
 
-    fn cusolverDnSetStream(handle: Handle, _stream: *mut c_void) -> i32 {
-        if HANDLES.get(handle).is_some() { status::SUCCESS } else { status::NOT_INITIALIZED }
+    fn cusolverDnSetStream(handle: Handle, stream: *mut c_void) -> i32 {
+        let Some(own) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
+        own.set(stream);
+        status::SUCCESS
     }
 
     fn cusolverDnCreateParams(parameters: Out<*mut c_void>) -> i32 {

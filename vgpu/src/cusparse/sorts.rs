@@ -2,9 +2,9 @@
 
 use std::ffi::c_void;
 
-use super::{Handle, known, launched, needs, status, workspace};
+use super::{Handle, known, launch, launched, needs, status, workspace};
 use crate::entry::{Out, entry_points, typed_entry_points};
-use crate::{activity, copy};
+use crate::{activity, address_space, copy};
 
 type Data = *const c_void;
 
@@ -29,8 +29,18 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         _c: Data, _c_offsets: *mut c_void, total: *mut c_void, _buffer: *mut c_void) -> i32 {
         let entries = (size(a_entries) + size(b_entries)).min(size(rows) * size(columns));
         activity::estimate(workspace::SUM_BASIS);
-        copy::write(total, &(entries as i32).to_ne_bytes(), true);
-        launched("cusparseXcsrgeam2Nnz", handle)
+        let on_device = address_space::ordinal_of(total).is_some();
+        let (total, count) = (total as usize, (entries as i32).to_ne_bytes());
+        let tell = move || copy::write(total as *mut c_void, &count, true);
+        if !on_device {
+            tell();
+        }
+        launch("cusparseXcsrgeam2Nnz", handle, move || {
+            activity::launched("cusparseXcsrgeam2Nnz");
+            if on_device {
+                tell();
+            }
+        })
     }
 }
 

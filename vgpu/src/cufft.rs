@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::entry::{Out, entry_points};
 use crate::on_stream::OnStream;
-use crate::{activity, device, memory};
+use crate::{activity, data_type, device, memory};
 
 /// Values of `cufftResult`.
 mod status {
@@ -64,10 +64,10 @@ fn with(plan: i32, body: impl FnOnce(&mut Plan) -> i32) -> i32 {
 
 /// Bytes of a complex element of a `cudaDataType`, be it that of a real or of a complex number.
 fn complex_bytes(data_type: i32) -> Option<u64> {
+    let bytes = data_type::bytes(data_type)?;
     match data_type {
-        0 | 4 => Some(8),
-        1 | 5 => Some(16),
-        2 | 6 | 14 | 15 => Some(4),
+        0 | 1 | 2 | 14 => Some(2 * bytes),
+        4 | 5 | 6 | 15 => Some(bytes),
         _ => None,
     }
 }

@@ -7,6 +7,7 @@ mod workspace;
 
 use std::ffi::c_void;
 
+use crate::data_type::{self, cuda_name};
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
 use crate::on_stream::OnStream;
@@ -70,14 +71,12 @@ fn needs_bytes(
     if HANDLES.get(handle).is_none() {
         return status::NOT_INITIALIZED;
     }
-    let bytes: u64 = match data_type {
-        0 => 4,
-        1 | 4 => 8,
-        5 => 16,
-        _ => {
-            activity::not_implemented("cuSOLVER with another type than S, D, C and Z");
-            return status::NOT_SUPPORTED;
-        }
+    // The types that cuSOLVER's letters S, D, C and Z stand for.
+    let taken = matches!(data_type, 0 | 1 | 4 | 5);
+    let Some(bytes) = data_type::bytes(data_type).filter(|_| taken) else {
+        let name = cuda_name(data_type);
+        activity::not_implemented(format!("cuSOLVER with numbers of type {name} ({data_type})"));
+        return status::NOT_SUPPORTED;
     };
     activity::estimate(workspace::BASIS);
     on_device.set((elements * bytes) as usize);

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::descriptors::{dense, element_bytes, set_entries, sparse};
+use super::descriptors::{dense, set_entries, sparse};
 use super::{Handle, known, launched, needs, status, workspace};
 use crate::activity;
 use crate::entry::{Out, entry_points, typed_entry_points};
@@ -26,7 +26,7 @@ fn product_phase(
         return launched(call, handle);
     }
     activity::estimate(workspace::PRODUCT_BASIS);
-    bytes.set(workspace::product_buffer(entries, element_bytes(left.data_type)) as usize);
+    bytes.set(workspace::product_buffer(entries, left.value_bytes) as usize);
     known(handle)
 }
 

@@ -90,7 +90,7 @@ pub(crate) fn launched_kernel(kernel: &'static Kernel) {
 
 /// Counts library call `name`, which on a real GPU would launch kernels.
 pub(crate) fn launched(name: &'static str) {
-    launched_kernel(kernel::of_call(name));
+    launched_kernel(kernel::named(name));
 }
 
 /// Counts a constant fill that was carried out.

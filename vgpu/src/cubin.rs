@@ -26,6 +26,8 @@ pub(crate) struct Resources {
 pub(crate) struct Cubin {
     /// Architecture it was compiled for, e.g. 86.
     pub(crate) architecture: i32,
+    /// Whether it uses features of that architecture alone (`sm_90a`). Not every compiler marks that.
+    pub(crate) exact: bool,
     /// By name.
     pub(crate) kernels: BTreeMap<String, Resources>,
 }
@@ -86,6 +88,18 @@ fn length(header: &[u8]) -> Option<usize> {
     Some(table(0x28, 0x3c, SECTION_HEADER)?.max(table(0x20, 0x38, PROGRAM_HEADER)?))
 }
 
+/// The architecture that a file is for, and whether for it alone. The version of the ABI is in the file's
+/// own mark: the eighth moved the architecture by a byte, and the mark to where that was. Both were found by
+/// compiling for `sm_90`, `sm_90a`, `sm_100`, `sm_100a`, `sm_120` and `sm_120a` with `ptxas` 12.8 and 12.9;
+/// that of CUDA 13.0 sets no mark.
+fn target(abi: u8, flags: u32) -> (u32, bool) {
+    if abi >= 8 {
+        (flags >> 8 & 0xff, flags & 1 << 3 != 0)
+    } else {
+        (flags & 0xff, flags & 1 << 11 != 0)
+    }
+}
+
 impl Cubin {
     /// Reads the file at `image`. None if it is no cubin.
     ///
@@ -105,9 +119,7 @@ impl Cubin {
         if file.get(..4)? != MAGIC {
             return None;
         }
-        // The version of the ABI is in the file's own mark; it moved the architecture by a byte.
-        let flags = u32_at(file, 0x30)?;
-        let architecture = if file[8] >= 8 { flags >> 8 & 0xff } else { flags & 0xff };
+        let (architecture, exact) = target(*file.get(8)?, u32_at(file, 0x30)?);
         let sections = sections(file)?;
         let find = |wanted: &str| sections.iter().find(|section| section.name == wanted);
         let mut kernels: BTreeMap<String, Resources> = sections
@@ -140,14 +152,18 @@ impl Cubin {
                 _ => {}
             }
         }
-        Some(Self { architecture: architecture as i32, kernels })
+        Some(Self { architecture: architecture as i32, exact, kernels })
     }
 
     /// Whether a device of compute capability `capability` runs this: machine code is for one
     /// generation, and for the architecture it was compiled for and later ones of it (CUDA programming
-    /// guide, "Binary compatibility").
+    /// guide, "Binary compatibility"), or for that architecture alone where it is marked so
+    /// ("Architecture-specific features").
     pub(crate) fn runs_on(&self, capability: (i32, i32)) -> bool {
         let device = capability.0 * 10 + capability.1;
+        if self.exact {
+            return self.architecture == device;
+        }
         self.architecture / 10 == capability.0 && self.architecture <= device
     }
 }
@@ -215,9 +231,17 @@ mod tests {
 
     #[test]
     fn machine_code_runs_on_its_own_generation_from_its_architecture_on() {
-        let cubin = |architecture| Cubin { architecture, kernels: BTreeMap::new() };
+        let cubin = |architecture| Cubin { architecture, exact: false, kernels: BTreeMap::new() };
         assert!(cubin(80).runs_on((8, 6)) && cubin(86).runs_on((8, 6)));
         assert!(!cubin(89).runs_on((8, 6)) && !cubin(80).runs_on((9, 0)));
-        assert!(cubin(120).runs_on((12, 0)));
+        assert!(cubin(120).runs_on((12, 0)) && cubin(100).runs_on((10, 3)));
+    }
+
+    #[test]
+    fn code_for_one_architecture_alone_runs_on_no_later_one() {
+        assert_eq!([target(7, 0x5a_055a), target(7, 0x5a_0d5a)], [(90, false), (90, true)]);
+        assert_eq!([target(8, 0x600_6402), target(8, 0x600_640a)], [(100, false), (100, true)]);
+        let cubin = Cubin { architecture: 100, exact: true, kernels: BTreeMap::new() };
+        assert!(cubin.runs_on((10, 0)) && !cubin.runs_on((10, 3)));
     }
 }

@@ -9,6 +9,7 @@ use crate::activity::{self, GemmShape};
 use crate::cublas::{self, status};
 use crate::data_type::{compute_name, cuda_name};
 use crate::entry::{Out, entry_points};
+use crate::graph::{Kind, capture};
 use crate::handles::Handles;
 
 /// Attributes of a layout (`cublasLtMatrixLayoutAttribute_t`) that are read here.
@@ -282,7 +283,8 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         let descriptors = [operation, a_layout, d_layout].map(|it| DESCRIPTORS.get(it));
         let [Some(operation), Some(a), Some(d)] = descriptors else { return status::INVALID_VALUE };
         let shape = shape(&operation, &a, &d);
-        cublas::launch(shape.call, stream, move || activity::gemm(shape.clone()))
+        let given = capture::submit(stream, Kind::Kernel, shape.call, move || activity::gemm(shape.clone()));
+        cublas::answer(given)
     }
 }
 

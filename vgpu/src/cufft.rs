@@ -11,7 +11,8 @@ use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::entry::{Out, entry_points};
-use crate::{activity, device, memory};
+use crate::on_stream::OnStream;
+use crate::{activity, data_type, device, memory};
 
 /// Values of `cufftResult`.
 mod status {
@@ -21,6 +22,7 @@ mod status {
     pub(super) const INVALID_TYPE: i32 = 3;
     pub(super) const INVALID_VALUE: i32 = 4;
     pub(super) const INTERNAL_ERROR: i32 = 5;
+    pub(super) const EXEC_FAILED: i32 = 6;
     pub(super) const INVALID_SIZE: i32 = 8;
 }
 
@@ -40,6 +42,7 @@ struct Plan {
     work_bytes: usize,
     /// The work area that cuFFT allocated, as an address.
     own_work_area: Option<usize>,
+    stream: OnStream,
 }
 
 /// Plans by number. The numbers are never used again.
@@ -61,10 +64,10 @@ fn with(plan: i32, body: impl FnOnce(&mut Plan) -> i32) -> i32 {
 
 /// Bytes of a complex element of a `cudaDataType`, be it that of a real or of a complex number.
 fn complex_bytes(data_type: i32) -> Option<u64> {
+    let bytes = data_type::bytes(data_type)?;
     match data_type {
-        0 | 4 => Some(8),
-        1 | 5 => Some(16),
-        2 | 6 | 14 | 15 => Some(4),
+        0 | 1 | 2 | 14 => Some(2 * bytes),
+        4 | 5 | 6 | 15 => Some(bytes),
         _ => None,
     }
 }
@@ -158,8 +161,11 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         })
     }
 
-    fn cufftSetStream(plan: i32, _stream: *mut c_void) -> i32 {
-        with(plan, |_| status::SUCCESS)
+    fn cufftSetStream(plan: i32, stream: *mut c_void) -> i32 {
+        with(plan, |plan| {
+            plan.stream.set(stream);
+            status::SUCCESS
+        })
     }
 
     fn cufftSetWorkArea(plan: i32, _area: *mut c_void) -> i32 {
@@ -170,9 +176,9 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         if input.is_null() || output.is_null() {
             return status::INVALID_VALUE;
         }
-        with(plan, |_| {
-            activity::launched("cufftXtExec");
-            status::SUCCESS
+        with(plan, |plan| {
+            let given = plan.stream.count("cufftXtExec");
+            given.map_or(status::EXEC_FAILED, |()| status::SUCCESS)
         })
     }
 }

@@ -63,7 +63,7 @@ struct Registry {
 static ALL: Mutex<Vec<&'static Kernel>> = Mutex::new(Vec::new());
 static REGISTERED: LazyLock<Mutex<Registry>> = LazyLock::new(Default::default);
 static LAUNCHED: LazyLock<RwLock<ByAddress<&'static Kernel>>> = LazyLock::new(Default::default);
-static CALLS: LazyLock<RwLock<HashMap<&'static str, &'static Kernel>>> =
+static NAMED: LazyLock<RwLock<HashMap<&'static str, &'static Kernel>>> =
     LazyLock::new(Default::default);
 
 /// Notes that host stub `stub` stands for the kernel `name` of fat binary `binary`.
@@ -102,18 +102,18 @@ pub(crate) fn find(stub: *const c_void) -> Option<&'static Kernel> {
     )
 }
 
-/// The stand-in for library call `name`.
-pub(crate) fn of_call(name: &'static str) -> &'static Kernel {
-    if let Some(kernel) = CALLS.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+/// The kernel known by `name` alone: of a module loaded at run time, or the stand-in for a library call.
+pub(crate) fn named(name: &str) -> &'static Kernel {
+    if let Some(kernel) = NAMED.read().unwrap_or_else(PoisonError::into_inner).get(name) {
         return kernel;
     }
-    let mut calls = CALLS.write().unwrap_or_else(PoisonError::into_inner);
-    calls.entry(name).or_insert_with(|| Kernel::leak(name.to_owned(), 0))
-}
-
-/// A kernel of a module loaded at run time, known by name alone.
-pub(crate) fn of_module(name: &str) -> &'static Kernel {
-    Kernel::leak(name.to_owned(), 0)
+    let mut named = NAMED.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(kernel) = named.get(name) {
+        return kernel;
+    }
+    let kernel = Kernel::leak(name.to_owned(), 0);
+    named.insert(&kernel.name, kernel);
+    kernel
 }
 
 /// Launches so far of each kernel by name; several may share one.
@@ -156,7 +156,7 @@ mod tests {
         let stub = std::ptr::without_provenance(0x7001);
         register(stub, c"of_a_library".as_ptr(), 0x7000);
         let kernel = find(stub).unwrap();
-        for kernel in [kernel, kernel, of_module("of_a_module"), of_module("of_a_module")] {
+        for kernel in [kernel, kernel, named("of_a_module"), named("of_a_module")] {
             kernel.launches.fetch_add(1, Ordering::Relaxed);
         }
         unregister(0x7000);

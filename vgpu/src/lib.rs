@@ -43,6 +43,7 @@ mod memory;
 mod nccl;
 mod nvml;
 mod occupancy;
+mod on_stream;
 mod own_library;
 mod processes;
 mod python;

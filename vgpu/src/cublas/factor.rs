@@ -3,21 +3,32 @@
 
 use std::ffi::c_void;
 
-use super::{HANDLES, status};
-use crate::entry::typed_entry_points;
+use super::{HANDLES, answer, status};
+use crate::entry::{Out, typed_entry_points};
 use crate::{activity, copy};
 
 type Handle = *mut c_void;
 
-/// Counts one launch of `call`, with the outcome of `problems` problems in `info`: all succeeded.
+/// What `info` says of a success.
+const NONE_FAILED: i32 = 0;
+
+/// Counts one launch of `call` that writes the outcome of `problems` problems to `info` on the device: all
+/// succeeded.
 fn solved(call: &'static str, handle: Handle, info: *mut c_void, problems: i32) -> i32 {
-    if HANDLES.get(handle).is_none() {
-        return status::NOT_INITIALIZED;
-    }
-    activity::launched(call);
-    let problems = usize::try_from(problems).unwrap_or_default();
-    copy::write_zeros(info, problems.saturating_mul(size_of::<i32>()), true);
-    status::SUCCESS
+    let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
+    let bytes = usize::try_from(problems).unwrap_or_default().saturating_mul(size_of::<i32>());
+    let info = info as usize;
+    answer(state.stream.launch(call, move || {
+        activity::launched(call);
+        copy::write_zeros(info as *mut c_void, bytes, true);
+    }))
+}
+
+/// Counts one launch of `call`, whose `info` is about its arguments and on the host: told at once.
+fn launched(call: &'static str, handle: Handle, info: Out<i32>) -> i32 {
+    let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
+    info.set(NONE_FAILED);
+    answer(state.stream.count(call))
 }
 
 typed_entry_points! { on_panic = status::INTERNAL_ERROR;
@@ -31,21 +42,21 @@ typed_entry_points! { on_panic = status::INTERNAL_ERROR;
     /// `info` is one number on the host, about the arguments; of the next two as well.
     fn [cublasSgetrsBatched, cublasDgetrsBatched, cublasCgetrsBatched, cublasZgetrsBatched](handle: Handle,
         _trans: i32, _n: i32, _nrhs: i32, _a: *mut c_void, _lda: i32, _pivots: *mut c_void,
-        _b: *mut c_void, _ldb: i32, info: *mut c_void, _batch: i32) -> i32 |call| {
-        solved(call, handle, info, 1)
+        _b: *mut c_void, _ldb: i32, info: Out<i32>, _batch: i32) -> i32 |call| {
+        launched(call, handle, info)
     }
 
     fn [cublasSgeqrfBatched, cublasDgeqrfBatched, cublasCgeqrfBatched, cublasZgeqrfBatched](handle: Handle,
-        _m: i32, _n: i32, _a: *mut c_void, _lda: i32, _tau: *mut c_void, info: *mut c_void, _batch: i32)
+        _m: i32, _n: i32, _a: *mut c_void, _lda: i32, _tau: *mut c_void, info: Out<i32>, _batch: i32)
         -> i32 |call| {
-        solved(call, handle, info, 1)
+        launched(call, handle, info)
     }
 
     /// Has an array on the device besides.
     fn [cublasSgelsBatched, cublasDgelsBatched, cublasCgelsBatched, cublasZgelsBatched](handle: Handle,
         _trans: i32, _m: i32, _n: i32, _nrhs: i32, _a: *mut c_void, _lda: i32, _c: *mut c_void, _ldc: i32,
-        info: *mut c_void, each_info: *mut c_void, batch: i32) -> i32 |call| {
-        copy::write(info, &[0; size_of::<i32>()], true);
+        info: Out<i32>, each_info: *mut c_void, batch: i32) -> i32 |call| {
+        info.set(NONE_FAILED);
         solved(call, handle, each_info, batch)
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-use super::{HANDLES, TF32_MATH, launch, status};
+use super::{HANDLES, TF32_MATH, answer, status};
 use crate::activity::{self, GemmShape};
 use crate::data_type::{compute_name, cuda_name};
 use crate::entry::entry_points;
@@ -51,7 +51,7 @@ fn product(
         input_type: cuda_name(data_type),
         compute_type: compute_name(compute_type),
     };
-    launch(call, state.stream(), move || activity::gemm(shape.clone()))
+    answer(state.stream.launch(call, move || activity::gemm(shape.clone())))
 }
 
 /// Old callers give a `cudaDataType` as compute type; those numbers are all below 64.

@@ -7,13 +7,14 @@ mod vector;
 
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::device;
 use crate::entry::{Out, entry_points};
-use crate::graph::{Kind, capture};
 use crate::handles::Handles;
+use crate::on_stream::OnStream;
 use crate::real_library::RealLibrary;
+use crate::runtime::status::Status;
 
 /// Values of `cublasStatus_t`.
 pub(crate) mod status {
@@ -34,7 +35,7 @@ const POINTER_MODE_HOST: i32 = 0;
 /// What a handle remembers.
 #[derive(Default)]
 struct State {
-    stream: AtomicUsize,
+    stream: OnStream,
     math_mode: AtomicI32,
     pointer_mode: AtomicI32,
     atomics_mode: AtomicI32,
@@ -54,22 +55,9 @@ fn with_handle(handle: *mut c_void, body: impl FnOnce(&State)) -> i32 {
     }
 }
 
-/// Gives `stream` what call `call` launches.
-pub(crate) fn launch(
-    call: &'static str,
-    stream: *mut c_void,
-    work: impl Fn() + Send + Sync + 'static,
-) -> i32 {
-    match capture::submit(stream, Kind::Kernel, call, work) {
-        Ok(()) => status::SUCCESS,
-        Err(_) => status::EXECUTION_FAILED,
-    }
-}
-
-impl State {
-    fn stream(&self) -> *mut c_void {
-        self.stream.load(Ordering::Relaxed) as *mut c_void
-    }
+/// The answer of a call whose work was `given` to a stream.
+pub(crate) fn answer(given: Result<(), Status>) -> i32 {
+    given.map_or(status::EXECUTION_FAILED, |()| status::SUCCESS)
 }
 
 /// A fresh handle on the calling thread's device, whose context it makes.
@@ -168,11 +156,11 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
     }
 
     fn cublasSetStream_v2(handle: *mut c_void, stream: *mut c_void) -> i32 {
-        with_handle(handle, |state| state.stream.store(stream as usize, Ordering::Relaxed))
+        with_handle(handle, |state| state.stream.set(stream))
     }
 
     fn cublasGetStream_v2(handle: *mut c_void, stream: Out<*mut c_void>) -> i32 {
-        with_handle(handle, |state| stream.set(state.stream.load(Ordering::Relaxed) as *mut c_void))
+        with_handle(handle, |state| stream.set(state.stream.get()))
     }
 
     /// The workspace is the caller's own memory; nothing here would use it.

@@ -4,9 +4,10 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-use super::{HANDLES, POINTER_MODE_HOST, launch, status};
+use super::{HANDLES, POINTER_MODE_HOST, answer, status};
 use crate::entry::{Out, entry_points, typed_entry_points};
-use crate::{activity, copy};
+use crate::graph::Kind;
+use crate::{activity, copy, runtime};
 
 type Handle = *mut c_void;
 type Vector = *const c_void;
@@ -14,14 +15,14 @@ type Vector = *const c_void;
 /// Counts one launch of `call`.
 fn launched(call: &'static str, handle: Handle) -> i32 {
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    launch(call, state.stream(), move || activity::launched(call))
+    answer(state.stream.count(call))
 }
 
 /// Counts one launch of a reduction. A result in host memory is zero, since nobody computed it; one
 /// in device memory stays as it is, as every kernel's result does.
 fn reduced<T: Default>(call: &'static str, handle: Handle, result: Out<T>) -> i32 {
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    let launched = launch(call, state.stream(), move || activity::launched(call));
+    let launched = answer(state.stream.count(call));
     if state.pointer_mode.load(Ordering::Relaxed) == POINTER_MODE_HOST {
         result.set(T::default());
     }
@@ -31,18 +32,30 @@ fn reduced<T: Default>(call: &'static str, handle: Handle, result: Out<T>) -> i3
 /// Copies a matrix of rows × columns elements between host and device, stored by columns of `lda` and
 /// `ldb` elements.
 fn transfer(
+    call: &'static str,
     [rows, columns, element]: [i32; 3],
     source: *const c_void,
     lda: i32,
     target: *mut c_void,
     ldb: i32,
+    stream: *mut c_void,
 ) -> i32 {
     let sizes = [rows, columns, element, lda, ldb].map(usize::try_from);
     let [Ok(rows), Ok(columns), Ok(element), Ok(lda), Ok(ldb)] = sizes else {
         return status::INVALID_VALUE;
     };
-    let done = copy::copy_2d(target, ldb * element, source, lda * element, rows * element, columns);
-    if done { status::SUCCESS } else { status::INVALID_VALUE }
+    if rows > lda.min(ldb) {
+        return status::INVALID_VALUE;
+    }
+    let (source, target) = (source as usize, target as usize);
+    let given = runtime::ordered(stream, Kind::Copy, call, move || {
+        let (source, target) = (source as *const c_void, target as *mut c_void);
+        copy::copy_2d(target, ldb * element, source, lda * element, rows * element, columns)
+    });
+    match given {
+        Err(runtime::status::INVALID_VALUE) => status::INVALID_VALUE,
+        given => answer(given),
+    }
 }
 
 entry_points! { on_panic = status::INTERNAL_ERROR;
@@ -127,22 +140,22 @@ typed_entry_points! { on_panic = status::INTERNAL_ERROR;
 
 entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cublasSetMatrixAsync(rows: i32, columns: i32, element: i32, source: *const c_void, lda: i32,
-        target: *mut c_void, ldb: i32, _stream: *mut c_void) -> i32 {
-        transfer([rows, columns, element], source, lda, target, ldb)
+        target: *mut c_void, ldb: i32, stream: *mut c_void) -> i32 {
+        transfer("cublasSetMatrixAsync", [rows, columns, element], source, lda, target, ldb, stream)
     }
 
     fn cublasGetMatrixAsync(rows: i32, columns: i32, element: i32, source: *const c_void, lda: i32,
-        target: *mut c_void, ldb: i32, _stream: *mut c_void) -> i32 {
-        transfer([rows, columns, element], source, lda, target, ldb)
+        target: *mut c_void, ldb: i32, stream: *mut c_void) -> i32 {
+        transfer("cublasGetMatrixAsync", [rows, columns, element], source, lda, target, ldb, stream)
     }
 
     fn cublasSetVectorAsync(count: i32, element: i32, source: *const c_void, incx: i32,
-        target: *mut c_void, incy: i32, _stream: *mut c_void) -> i32 {
-        transfer([1, count, element], source, incx, target, incy)
+        target: *mut c_void, incy: i32, stream: *mut c_void) -> i32 {
+        transfer("cublasSetVectorAsync", [1, count, element], source, incx, target, incy, stream)
     }
 
     fn cublasGetVectorAsync(count: i32, element: i32, source: *const c_void, incx: i32,
-        target: *mut c_void, incy: i32, _stream: *mut c_void) -> i32 {
-        transfer([1, count, element], source, incx, target, incy)
+        target: *mut c_void, incy: i32, stream: *mut c_void) -> i32 {
+        transfer("cublasGetVectorAsync", [1, count, element], source, incx, target, incy, stream)
     }
 }

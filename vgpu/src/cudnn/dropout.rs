@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::descriptors::{create, destroy};
-use super::{HANDLES, status};
+use super::{HANDLES, launched, status};
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
 use crate::{activity, device};
@@ -60,10 +60,10 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
     /// Without states there is nothing to initialise, which is how PyTorch asks for no dropout.
     fn cudnnSetDropoutDescriptor(descriptor: *mut c_void, handle: *mut c_void, probability: f32,
         states: *mut c_void, _bytes: usize, _seed: u64) -> i32 {
-        if !states.is_null() {
-            activity::launched("cudnnSetDropoutDescriptor");
+        match set(descriptor, handle, probability) {
+            status::SUCCESS if !states.is_null() => launched("cudnnSetDropoutDescriptor", handle),
+            outcome => outcome,
         }
-        set(descriptor, handle, probability)
     }
 
     fn cudnnRestoreDropoutDescriptor(descriptor: *mut c_void, handle: *mut c_void, probability: f32,

@@ -23,11 +23,10 @@ mod rule;
 mod spatial;
 
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::entry::{Out, entry_points};
-use crate::graph::{Kind, capture};
 use crate::handles::Handles;
+use crate::on_stream::OnStream;
 use crate::{activity, device, runtime};
 
 pub(crate) use real::source;
@@ -44,8 +43,7 @@ mod status {
     pub(super) const EXECUTION_FAILED: i32 = 5000;
 }
 
-/// A handle remembers its stream.
-static HANDLES: Handles<AtomicUsize> = Handles::new();
+static HANDLES: Handles<OnStream> = Handles::new();
 
 /// Counts one launch of `call`.
 fn launched(call: &'static str, handle: *mut c_void) -> i32 {
@@ -55,11 +53,7 @@ fn launched(call: &'static str, handle: *mut c_void) -> i32 {
 /// Gives the stream of `handle` what call `call` launches.
 fn launch(call: &'static str, handle: *mut c_void, work: impl Fn() + Send + Sync + 'static) -> i32 {
     let Some(stream) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    let stream = stream.load(Ordering::Relaxed) as *mut c_void;
-    match capture::submit(stream, Kind::Kernel, call, work) {
-        Ok(()) => status::SUCCESS,
-        Err(_) => status::EXECUTION_FAILED,
-    }
+    stream.launch(call, work).map_or(status::EXECUTION_FAILED, |()| status::SUCCESS)
 }
 
 /// cuDNN's names of its data types, without `CUDNN_DATA_`.
@@ -117,7 +111,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         if device::make_context(device::current()).is_err() {
             return status::DEVICE_ALLOCATION_FAILED;
         }
-        handle.set(HANDLES.insert(AtomicUsize::new(0)));
+        handle.set(HANDLES.insert(OnStream::default()));
         status::SUCCESS
     }
 
@@ -128,7 +122,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cudnnSetStream(handle: *mut c_void, stream: *mut c_void) -> i32 {
         match HANDLES.get(handle) {
             Some(own) => {
-                own.store(stream as usize, Ordering::Relaxed);
+                own.set(stream);
                 status::SUCCESS
             }
             None => status::NOT_INITIALIZED,
@@ -138,7 +132,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cudnnGetStream(handle: *mut c_void, stream: Out<*mut c_void>) -> i32 {
         match HANDLES.get(handle) {
             Some(own) => {
-                stream.set(own.load(Ordering::Relaxed) as *mut c_void);
+                stream.set(own.get());
                 status::SUCCESS
             }
             None => status::NOT_INITIALIZED,

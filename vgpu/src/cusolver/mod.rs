@@ -7,8 +7,10 @@ mod workspace;
 
 use std::ffi::c_void;
 
+use crate::data_type::{self, cuda_name};
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
+use crate::on_stream::OnStream;
 use crate::{activity, copy, device};
 
 /// Values of `cusolverStatus_t`.
@@ -17,25 +19,28 @@ mod status {
     pub(super) const NOT_INITIALIZED: i32 = 1;
     pub(super) const ALLOC_FAILED: i32 = 2;
     pub(super) const INVALID_VALUE: i32 = 3;
+    pub(super) const EXECUTION_FAILED: i32 = 6;
     pub(super) const INTERNAL_ERROR: i32 = 7;
     pub(super) const NOT_SUPPORTED: i32 = 9;
 }
 
 type Handle = *mut c_void;
 
-static HANDLES: Handles<()> = Handles::new();
+static HANDLES: Handles<OnStream> = Handles::new();
 /// Parameters of the routines, of which nothing is read: tolerances, sweeps, order.
 static PARAMETERS: Handles<()> = Handles::new();
 
-/// Counts one launch of `call` that writes the outcome of `problems` problems to `info`: all succeeded.
+/// Counts one launch of `call` that writes the outcome of `problems` problems to `info` on the device: all
+/// succeeded.
 fn solved(call: &'static str, handle: Handle, info: *mut c_void, problems: i64) -> i32 {
-    if HANDLES.get(handle).is_none() {
-        return status::NOT_INITIALIZED;
-    }
-    activity::launched(call);
-    let problems = usize::try_from(problems).unwrap_or_default();
-    copy::write_zeros(info, problems.saturating_mul(size_of::<i32>()), true);
-    status::SUCCESS
+    let Some(stream) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
+    let bytes = usize::try_from(problems).unwrap_or_default().saturating_mul(size_of::<i32>());
+    let info = info as usize;
+    let given = stream.launch(call, move || {
+        activity::launched(call);
+        copy::write_zeros(info as *mut c_void, bytes, true);
+    });
+    given.map_or(status::EXECUTION_FAILED, |()| status::SUCCESS)
 }
 
 /// Tells the workspace of a routine of the classic interface, in elements.
@@ -66,14 +71,12 @@ fn needs_bytes(
     if HANDLES.get(handle).is_none() {
         return status::NOT_INITIALIZED;
     }
-    let bytes: u64 = match data_type {
-        0 => 4,
-        1 | 4 => 8,
-        5 => 16,
-        _ => {
-            activity::not_implemented("cuSOLVER with another type than S, D, C and Z");
-            return status::NOT_SUPPORTED;
-        }
+    // The types that cuSOLVER's letters S, D, C and Z stand for.
+    let taken = matches!(data_type, 0 | 1 | 4 | 5);
+    let Some(bytes) = data_type::bytes(data_type).filter(|_| taken) else {
+        let name = cuda_name(data_type);
+        activity::not_implemented(format!("cuSOLVER with numbers of type {name} ({data_type})"));
+        return status::NOT_SUPPORTED;
     };
     activity::estimate(workspace::BASIS);
     let bytes = elements.saturating_mul(bytes);
@@ -121,7 +124,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         if device::make_context(device::current()).is_err() {
             return status::ALLOC_FAILED;
         }
-        handle.set(HANDLES.insert(()));
+        handle.set(HANDLES.insert(OnStream::default()));
         status::SUCCESS
     }
 
@@ -129,8 +132,10 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         if HANDLES.remove(handle) { status::SUCCESS } else { status::NOT_INITIALIZED }
     }
 
-    fn cusolverDnSetStream(handle: Handle, _stream: *mut c_void) -> i32 {
-        if HANDLES.get(handle).is_some() { status::SUCCESS } else { status::NOT_INITIALIZED }
+    fn cusolverDnSetStream(handle: Handle, stream: *mut c_void) -> i32 {
+        let Some(own) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
+        own.set(stream);
+        status::SUCCESS
     }
 
     fn cusolverDnCreateParams(parameters: Out<*mut c_void>) -> i32 {

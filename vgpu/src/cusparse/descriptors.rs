@@ -4,6 +4,8 @@ use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
 use super::status;
+use crate::activity;
+use crate::data_type::{self, cuda_name};
 use crate::entry::{Out, entry_points, typed_entry_points};
 use crate::handles::Handles;
 
@@ -13,8 +15,8 @@ pub(super) struct SparseMatrix {
     pub(super) rows: u64,
     pub(super) columns: u64,
     pub(super) entries: u64,
-    /// `cudaDataType` of its values.
-    pub(super) data_type: i32,
+    /// Bytes of one of its values.
+    pub(super) value_bytes: u64,
 }
 
 /// A dense matrix; a vector has one column.
@@ -22,12 +24,12 @@ pub(super) struct SparseMatrix {
 pub(super) struct DenseMatrix {
     rows: u64,
     columns: u64,
-    data_type: i32,
+    value_bytes: u64,
 }
 
 impl DenseMatrix {
     pub(super) fn bytes(&self) -> u64 {
-        self.rows.saturating_mul(self.columns).saturating_mul(element_bytes(self.data_type))
+        self.rows.saturating_mul(self.columns).saturating_mul(self.value_bytes)
     }
 }
 
@@ -36,15 +38,13 @@ static DENSE: Handles<DenseMatrix> = Handles::new();
 /// Descriptors of which nothing is ever read: types of matrices, analyses.
 static OTHERS: Handles<()> = Handles::new();
 
-/// Bytes of a value of a `cudaDataType`.
-pub(super) fn element_bytes(data_type: i32) -> u64 {
-    match data_type {
-        1 | 4 => 8,
-        5 => 16,
-        2 | 14 => 2,
-        3 | 8 => 1,
-        _ => 4,
-    }
+/// Bytes of a value of a `cudaDataType`; a type that is not known is refused.
+fn value_bytes(data_type: i32) -> Result<u64, i32> {
+    data_type::bytes(data_type).ok_or_else(|| {
+        let name = cuda_name(data_type);
+        activity::not_implemented(format!("cuSPARSE with values of type {name} ({data_type})"));
+        status::NOT_SUPPORTED
+    })
 }
 
 pub(super) fn sparse(descriptor: *mut c_void) -> Option<SparseMatrix> {
@@ -68,13 +68,21 @@ fn create_sparse(descriptor: Out<*mut c_void>, sizes: [i64; 3], data_type: i32) 
     let [Ok(rows), Ok(columns), Ok(entries)] = sizes.map(u64::try_from) else {
         return status::INVALID_VALUE;
     };
-    let matrix = SparseMatrix { rows, columns, entries, data_type };
-    create(&SPARSE, descriptor, Mutex::new(matrix))
+    match value_bytes(data_type) {
+        Ok(value_bytes) => {
+            let matrix = SparseMatrix { rows, columns, entries, value_bytes };
+            create(&SPARSE, descriptor, Mutex::new(matrix))
+        }
+        Err(refused) => refused,
+    }
 }
 
 fn create_dense(descriptor: Out<*mut c_void>, sizes: [i64; 2], data_type: i32) -> i32 {
     let [Ok(rows), Ok(columns)] = sizes.map(u64::try_from) else { return status::INVALID_VALUE };
-    create(&DENSE, descriptor, DenseMatrix { rows, columns, data_type })
+    match value_bytes(data_type) {
+        Ok(value_bytes) => create(&DENSE, descriptor, DenseMatrix { rows, columns, value_bytes }),
+        Err(refused) => refused,
+    }
 }
 
 fn create<T>(table: &Handles<T>, descriptor: Out<*mut c_void>, value: T) -> i32 {
@@ -177,5 +185,26 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
 
     fn cusparseDestroyDnVec(descriptor: *mut c_void) -> i32 {
         destroy(&DENSE, descriptor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_of_unknown_size_is_refused_and_all_others_have_their_own() {
+        let vector = |data_type| {
+            let mut handle = std::ptr::null_mut();
+            match create_dense(Out::of(&raw mut handle), [10, 1], data_type) {
+                status::SUCCESS => Ok(dense(handle).unwrap().bytes()),
+                refused => Err(refused),
+            }
+        };
+        assert_eq!([3, 6, 24, 5].map(vector), [Ok(10), Ok(40), Ok(80), Ok(160)]);
+        assert_eq!([16, 99].map(vector), [Err(status::NOT_SUPPORTED); 2]);
+        let mut handle = std::ptr::null_mut();
+        let sparse = create_sparse(Out::of(&raw mut handle), [10, 10, 5], 99);
+        assert_eq!((sparse, handle), (status::NOT_SUPPORTED, std::ptr::null_mut()));
     }
 }

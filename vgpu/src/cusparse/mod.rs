@@ -12,6 +12,7 @@ use std::ffi::{c_char, c_void};
 
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
+use crate::on_stream::OnStream;
 use crate::{activity, device};
 
 /// Values of `cusparseStatus_t`.
@@ -20,13 +21,14 @@ mod status {
     pub(super) const NOT_INITIALIZED: i32 = 1;
     pub(super) const ALLOC_FAILED: i32 = 2;
     pub(super) const INVALID_VALUE: i32 = 3;
+    pub(super) const EXECUTION_FAILED: i32 = 6;
     pub(super) const INTERNAL_ERROR: i32 = 7;
     pub(super) const NOT_SUPPORTED: i32 = 10;
 }
 
 type Handle = *mut c_void;
 
-static HANDLES: Handles<()> = Handles::new();
+static HANDLES: Handles<OnStream> = Handles::new();
 
 fn known(handle: Handle) -> i32 {
     if HANDLES.get(handle).is_some() { status::SUCCESS } else { status::NOT_INITIALIZED }
@@ -34,11 +36,13 @@ fn known(handle: Handle) -> i32 {
 
 /// Counts one launch of `call`.
 fn launched(call: &'static str, handle: Handle) -> i32 {
-    let known = known(handle);
-    if known == status::SUCCESS {
-        activity::launched(call);
-    }
-    known
+    launch(call, handle, move || activity::launched(call))
+}
+
+/// Gives the stream of `handle` what call `call` launches.
+fn launch(call: &'static str, handle: Handle, work: impl Fn() + Send + Sync + 'static) -> i32 {
+    let Some(stream) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
+    stream.launch(call, work).map_or(status::EXECUTION_FAILED, |()| status::SUCCESS)
 }
 
 /// Tells the size of a buffer, if what it is for is known.
@@ -57,6 +61,7 @@ fn status_name(status: i32) -> &'static std::ffi::CStr {
         status::NOT_INITIALIZED => c"initialization error",
         status::ALLOC_FAILED => c"out of memory",
         status::INVALID_VALUE => c"invalid value",
+        status::EXECUTION_FAILED => c"the function failed to launch on the GPU",
         status::INTERNAL_ERROR => c"internal error",
         status::NOT_SUPPORTED => c"operation not supported",
         _ => c"unrecognized error code",
@@ -74,7 +79,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         if device::make_context(device::current()).is_err() {
             return status::ALLOC_FAILED;
         }
-        handle.set(HANDLES.insert(()));
+        handle.set(HANDLES.insert(OnStream::default()));
         status::SUCCESS
     }
 
@@ -82,8 +87,10 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         if HANDLES.remove(handle) { status::SUCCESS } else { status::NOT_INITIALIZED }
     }
 
-    fn cusparseSetStream(handle: Handle, _stream: *mut c_void) -> i32 {
-        known(handle)
+    fn cusparseSetStream(handle: Handle, stream: *mut c_void) -> i32 {
+        let Some(own) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
+        own.set(stream);
+        status::SUCCESS
     }
 
     fn cusparseSetPointerMode(handle: Handle, _mode: i32) -> i32 {

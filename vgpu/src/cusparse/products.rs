@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::descriptors::{dense, element_bytes, set_entries, sparse};
+use super::descriptors::{dense, set_entries, sparse};
 use super::{Handle, known, launched, needs, status, workspace};
 use crate::activity;
 use crate::entry::{Out, entry_points, typed_entry_points};
@@ -25,7 +25,7 @@ fn product_phase(
         set_entries(c, entries);
         return launched(call, handle);
     }
-    let size = workspace::product_buffer(entries, element_bytes(left.data_type));
+    let size = workspace::product_buffer(entries, left.value_bytes);
     if i64::try_from(size).is_err() {
         return status::INVALID_VALUE;
     }

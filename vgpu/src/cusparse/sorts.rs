@@ -2,9 +2,9 @@
 
 use std::ffi::c_void;
 
-use super::{Handle, known, launched, needs, status, workspace};
+use super::{Handle, known, launch, launched, needs, status, workspace};
 use crate::entry::{Out, entry_points, typed_entry_points};
-use crate::{activity, copy};
+use crate::{activity, address_space, copy};
 
 type Data = *const c_void;
 
@@ -31,8 +31,18 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         // The interface counts entries in 32 bits.
         let Ok(entries) = i32::try_from(entries) else { return status::INVALID_VALUE };
         activity::estimate(workspace::SUM_BASIS);
-        copy::write(total, &entries.to_ne_bytes(), true);
-        launched("cusparseXcsrgeam2Nnz", handle)
+        let on_device = address_space::ordinal_of(total).is_some();
+        let (total, count) = (total as usize, entries.to_ne_bytes());
+        let tell = move || copy::write(total as *mut c_void, &count, true);
+        if !on_device {
+            tell();
+        }
+        launch("cusparseXcsrgeam2Nnz", handle, move || {
+            activity::launched("cusparseXcsrgeam2Nnz");
+            if on_device {
+                tell();
+            }
+        })
     }
 }
 

@@ -52,7 +52,8 @@ mod tests {
 
     #[test]
     fn a_product_has_no_more_entries_than_a_full_matrix() {
-        let matrix = |rows, columns, entries| SparseMatrix { rows, columns, entries, data_type: 0 };
+        let matrix =
+            |rows, columns, entries| SparseMatrix { rows, columns, entries, value_bytes: 4 };
         assert_eq!(product_entries(&matrix(10, 100, 50), &matrix(100, 20, 300)), 150);
         assert_eq!(product_entries(&matrix(10, 10, 100), &matrix(10, 10, 100)), 100);
         assert_eq!(product_entries(&matrix(10, 0, 0), &matrix(0, 10, 0)), 0);

@@ -1,8 +1,9 @@
 //! Modules and libraries: code that is compiled or loaded at run time (NVRTC, Triton), and its kernels.
 
+use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::device::code;
 use super::function;
@@ -13,15 +14,47 @@ use crate::handles::Handles;
 use crate::runtime::status::{FILE_NOT_FOUND, INVALID_RESOURCE_HANDLE, Status, UNKNOWN};
 use crate::runtime::{checked, ready};
 
-/// Modules, and libraries, which are modules here: each process has one context a device.
-static MODULES: Handles<Image> = Handles::new();
+/// A module, or a library, which is a module here: each process has one context a device.
+struct Module {
+    image: Image,
+    /// Handles of the kernels that were looked up, as addresses: the driver has one for each.
+    functions: Mutex<HashMap<String, usize>>,
+}
+
+static MODULES: Handles<Module> = Handles::new();
+
+impl Module {
+    fn of(image: Image) -> Self {
+        Self { image, functions: Mutex::default() }
+    }
+
+    /// The handle of kernel `name`.
+    fn function(&self, name: &str) -> Result<*mut c_void, Status> {
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = functions.get(name) {
+            return Ok(*known as *mut c_void);
+        }
+        let handle = function::publish(name, &self.image.find(name)?);
+        functions.insert(name.to_owned(), handle as usize);
+        Ok(handle)
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        let functions = self.functions.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for handle in functions.values() {
+            function::withdraw(*handle as *mut c_void);
+        }
+    }
+}
 
 /// Loads what `image` points at.
 fn load(handle: Out<*mut c_void>, image: *const c_void) -> Status {
     code(checked(device::current() as c_int).and_then(|(_, device)| {
         // SAFETY: the driver's interface asks for nothing less, and cannot be told a length either.
         let image = unsafe { Image::at(image, device) }?;
-        handle.set(MODULES.insert(image));
+        handle.set(MODULES.insert(Module::of(image)));
         Ok(())
     }))
 }
@@ -29,12 +62,12 @@ fn load(handle: Out<*mut c_void>, image: *const c_void) -> Status {
 fn load_file(handle: Out<*mut c_void>, path: In<c_char>) -> Status {
     code(checked(device::current() as c_int).and_then(|(_, device)| {
         let bytes = fs::read(path.text()).map_err(|_| FILE_NOT_FOUND)?;
-        handle.set(MODULES.insert(Image::of_file(&bytes, device)?));
+        handle.set(MODULES.insert(Module::of(Image::of_file(&bytes, device)?)));
         Ok(())
     }))
 }
 
-fn module(handle: *mut c_void) -> Result<Arc<Image>, Status> {
+fn module(handle: *mut c_void) -> Result<Arc<Module>, Status> {
     MODULES.get(handle).ok_or(INVALID_RESOURCE_HANDLE)
 }
 
@@ -44,8 +77,7 @@ fn unload(handle: *mut c_void) -> Status {
 
 fn find(handle: Out<*mut c_void>, of: *mut c_void, name: In<c_char>) -> Status {
     code(module(of).and_then(|module| {
-        let name = name.text();
-        handle.set(function::publish(name, &module.find(name)?));
+        handle.set(module.function(name.text())?);
         Ok(())
     }))
 }

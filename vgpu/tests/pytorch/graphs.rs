@@ -2,6 +2,7 @@
 
 use vramfit_vgpu_schema::Report;
 
+use super::attempts;
 use super::environments::{self, Environment};
 use super::machine;
 
@@ -36,6 +37,17 @@ fn a_training_step_is_captured_with_expandable_segments() {
 fn a_training_step_is_captured_with_cuda_malloc_async_whose_calls_become_nodes() {
     let report = checked(&environments::main(), "backend:cudaMallocAsync", "training", 4);
     assert!(report.estimates.iter().any(|it| it.contains("graphs that allocate")), "{report:?}");
+}
+
+#[test]
+fn calls_of_the_libraries_are_captured_and_count_at_each_replay() {
+    let report = checked(&environments::main(), "backend:native", "libraries", 3);
+    // Done once before the capture, which counts for nothing, and at both replays.
+    for call in ["cufftXtExec", "cusolverDnXpotrf", "cusparseSpMM"] {
+        assert_eq!(attempts::calls(&report, call), 3, "{call} in {:?}", report.kernels);
+    }
+    // And once to make the tensors.
+    assert_eq!(attempts::calls(&report, "cublasSgetrfBatched"), 4, "{:?}", report.kernels);
 }
 
 #[test]

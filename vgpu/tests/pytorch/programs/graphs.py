@@ -81,6 +81,42 @@ def training():
     check("graphed callables have gradients", model[0].weight.grad is not None, True)
 
 
+def libraries():
+    """Calls of NVIDIA's libraries are kernels of a graph as all others are; so is what they say."""
+    x = torch.randn(64, 64, device="cuda")
+    matrix, batch = torch.eye(8, device="cuda"), torch.eye(8, device="cuda").repeat(4, 1, 1)
+    sparse, dense = torch.eye(16).to_sparse_csr().cuda(), torch.randn(16, 16, device="cuda")
+    factor = torch.empty_like(matrix), torch.full((), 9, dtype=torch.int32, device="cuda")
+    factors = torch.linalg.lu_factor_ex(batch)
+    factors[2].fill_(9)
+    vector = torch.zeros(4, device="cuda")
+    host = torch.tensor([1.0, 2.0, 3.0, 4.0]).pin_memory()
+
+    def step():
+        torch.fft.fft(x)
+        torch.linalg.cholesky_ex(matrix, out=factor)
+        torch.linalg.lu_factor_ex(batch, out=factors)
+        sparse @ dense
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        pointers = ctypes.c_void_p(host.data_ptr()), ctypes.c_void_p(vector.data_ptr())
+        runtime.cublasSetVectorAsync(4, 4, pointers[0], 1, pointers[1], 1, stream)
+
+    def outcome():
+        return factor[1].item(), factors[2].tolist(), vector.tolist()
+
+    step()
+    check("done at once", outcome(), (0, [0] * 4, [1.0, 2.0, 3.0, 4.0]))
+    for tensor in (factor[1], factors[2], vector):
+        tensor.fill_(9)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    check("captured, not done", outcome(), (9, [9] * 4, [9.0] * 4))
+    graph.replay()
+    graph.replay()
+    check("done at a replay", outcome(), (0, [0] * 4, [1.0, 2.0, 3.0, 4.0]))
+
+
 def other():
     """Streams that join a capture, external events, pools that graphs share, and a drawing."""
     x = torch.zeros(4, device="cuda")
@@ -259,4 +295,4 @@ def failed():
     check("nothing is held", torch.cuda.mem_get_info()[0], free)
 
 
-{it.__name__: it for it in (values, training, other, forbidden, failed)}[sys.argv[1]]()
+{it.__name__: it for it in (values, training, libraries, other, forbidden, failed)}[sys.argv[1]]()

@@ -16,7 +16,7 @@ import triton.language as tl
 driver = ctypes.CDLL("libcuda.so.1")
 CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
 SHARED, LOCAL, REGISTERS, DYNAMIC = 1, 3, 4, 8
-INVALID_VALUE, NOT_FOUND, INVALID_IMAGE, NO_BINARY = 1, 500, 200, 209
+INVALID_VALUE, INVALID_HANDLE, NOT_FOUND, INVALID_IMAGE, NO_BINARY = 1, 400, 500, 200, 209
 
 
 @triton.jit
@@ -115,12 +115,12 @@ if torch.cuda.get_device_capability()[0] >= 9:
     compare("clustered", add[(8,)](x, x, out, 1000, BLOCK=128, num_ctas=2))
 
 
-def launch(kernel, threads, shared=0):
+def launch(function, threads, shared=0):
     none = ctypes.c_void_p()
     grid = [ctypes.c_uint(1)] * 3
     block = [ctypes.c_uint(threads), ctypes.c_uint(1), ctypes.c_uint(1)]
     return driver.cuLaunchKernel(
-        ctypes.c_void_p(kernel.function), *grid, *block, ctypes.c_uint(shared), none, none, none
+        ctypes.c_void_p(function), *grid, *block, ctypes.c_uint(shared), none, none, none
     )
 
 
@@ -129,20 +129,29 @@ def load(image):
     return driver.cuModuleLoadData(ctypes.byref(module), image), module
 
 
-say("launch", launch(small, 128), 0)
-say("launch of too many threads", launch(small, 256), INVALID_VALUE)
-say("launch with too much shared memory", launch(small, 128, 49153), INVALID_VALUE)
+say("launch", launch(small.function, 128), 0)
+say("launch of too many threads", launch(small.function, 256), INVALID_VALUE)
+say("launch with too much shared memory", launch(small.function, 128, 49153), INVALID_VALUE)
+say("launch with 3 GiB of it", launch(small.function, 128, 3 << 30), INVALID_VALUE)
 optin = torch.cuda.get_device_properties(0).shared_memory_per_block_optin
 room = optin - attribute(small, SHARED)
 handle = ctypes.c_void_p(small.function)
 say("more than there is", driver.cuFuncSetAttribute(handle, DYNAMIC, room + 1), INVALID_VALUE)
 say("all that there is", driver.cuFuncSetAttribute(handle, DYNAMIC, room), 0)
-say("launch with all", launch(small, 128, room), 0)
+say("launch with all", launch(small.function, 128, room), 0)
 say("no code", load(b"no code at all\0")[0], INVALID_IMAGE)
 status, module = load(small.asm["cubin"])
 say("code", status, 0)
 function = ctypes.c_void_p()
 say("no such kernel", driver.cuModuleGetFunction(ctypes.byref(function), module, b"other"), NOT_FOUND)
+first, second = ctypes.c_void_p(), ctypes.c_void_p()
+for found in (first, second):
+    driver.cuModuleGetFunction(ctypes.byref(found), module, small.name.encode())
+say("looked up twice", second.value, first.value)
+say("and allowed more", driver.cuFuncSetAttribute(first, DYNAMIC, room), 0)
+say("launch with that", launch(second.value, 128, room), 0)
+say("unload", driver.cuModuleUnload(module), 0)
+say("launch of what is gone", launch(first.value, 128), INVALID_HANDLE)
 if len(sys.argv) > 1:
     foreign = triton.compile(
         triton.compiler.ASTSource(

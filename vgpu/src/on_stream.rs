@@ -1,0 +1,37 @@
+//! The stream that a library's handle gives its work to.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::activity;
+use crate::graph::{Kind, capture};
+use crate::runtime::status::Status;
+
+/// A stream that the program may change; the default stream at first.
+#[derive(Default)]
+pub(crate) struct OnStream(AtomicUsize);
+
+impl OnStream {
+    pub(crate) fn set(&self, stream: *mut c_void) {
+        self.0.store(stream as usize, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> *mut c_void {
+        self.0.load(Ordering::Relaxed) as *mut c_void
+    }
+
+    /// Gives the stream what library call `call` launches: it is captured or, outside of a capture,
+    /// done.
+    pub(crate) fn launch(
+        &self,
+        call: &'static str,
+        work: impl Fn() + Send + Sync + 'static,
+    ) -> Result<(), Status> {
+        capture::submit(self.get(), Kind::Kernel, call, work)
+    }
+
+    /// Gives the stream one launch of `call`, of which nothing but the count is known.
+    pub(crate) fn count(&self, call: &'static str) -> Result<(), Status> {
+        self.launch(call, move || activity::launched(call))
+    }
+}

@@ -62,10 +62,22 @@ def _ours(package: str) -> ModuleType:
         sys.path.remove(_HERE)
 
 
+# Whether `import torch` is done.
+_torch_is_there = False
+
+
 def _after_torch() -> None:
+    global _torch_is_there
+    _torch_is_there = True
     _ours("vramfit_torch")
     _ours("vramfit_shadow").after_torch()
     _ours("vramfit_steps").after_torch()
+
+
+def _after_triton() -> None:
+    # Who imports Triton alone gets no PyTorch from us; what is there is found after `import torch`.
+    if _torch_is_there:
+        _ours("vramfit_shadow").after_triton()
 
 
 def _run_hidden() -> None:
@@ -83,6 +95,8 @@ sys.meta_path.insert(
     _AfterImport(
         {
             "torch": _after_torch,
+            "triton.runtime.jit": _after_triton,
+            "torch._inductor.runtime.triton_heuristics": _after_triton,
             "torchvision": lambda: _ours("vramfit_shadow").after_torchvision(),
         }
     ),

@@ -7,7 +7,8 @@ what it cannot know. It also notes which line of the program ran out of memory.
     after_torch -> overriding: kernels of ours for the chosen operators
         |             |-> computing: the CUDA kernel, then its small results on the CPU
         |             |-> sizes: results as large as their values say
-        |             '-> reading: what comes back to the host     known: which tensors are true
+        |             |-> reading: what comes back to the host     known: which tensors are true
+        |             '-> launches: what Triton's and libraries' kernels write
         '-> watch: out of memory, PyTorch's peaks              -> notes: handed over at the end
 
 It needs PyTorch and the standard library, touches nothing of the program, and leaves the program's
@@ -49,6 +50,15 @@ def after_torchvision() -> None:
     overriding.override_torchvision()
 
 
+def after_triton() -> None:
+    """Watches launches; called when a module that makes some is imported."""
+    if library.find() is None or notes.absent is not None:
+        return
+    from . import launches
+
+    launches.watch_imported()
+
+
 def report_now() -> None:
     """Has the report written already: the process is about to be ended from outside."""
     if library.find() is None:
@@ -67,7 +77,9 @@ def _begin_shadow() -> str | None:
 
     if not hasattr(torch.library, "get_kernel"):
         return f"PyTorch {torch.__version__} has no torch.library.get_kernel"
-    from . import overriding
+    from . import launches, overriding
 
     overriding.override_all()
+    launches.watch_custom()
+    launches.watch_imported()
     return None

@@ -96,6 +96,7 @@ class Operator:
 
     def call(self, keys: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls the CUDA kernel."""
+        known.catch_up()
         return self.original.call_boxed(keys, *args, **kwargs)
 
     def boxed(self, args: tuple[Any, ...]) -> Sequence[Any]:
@@ -121,10 +122,7 @@ class Operator:
         """What it computed that is small and on the device."""
         found = out if isinstance(out, (list, tuple)) else (out,)
         if self.writes:
-            found = [
-                args[index] if index < len(args) else kwargs.get(name)
-                for index, name in self.writes
-            ]
+            found = [_argument(it, args, kwargs) for it in self.writes]
         return [it for it in tensors(found) if it.is_cuda and is_small(it)]
 
     def complete(
@@ -289,6 +287,38 @@ def unscaled(operator: Operator) -> Kernel:
         out = operator.call(keys, args, kwargs)
         if was_known:
             known.learn(found_infinite, in_place=True)
+        for gradient in args[0]:
+            known.forget(gradient)
         return out
 
     return kernel
+
+
+def forgotten(operator: Operator) -> Kernel:
+    """The kernel of an operator that is not computed, and writes into tensors that may be known."""
+    arguments = operator.op._schema.arguments
+    # Running statistics are written without the schema's saying so.
+    writes = operator.writes + tuple(
+        (index, it.name) for index, it in enumerate(arguments) if it.name in operators.STATISTICS
+    )
+    trains = [(at, it.name) for at, it in enumerate(arguments) if it.name in ("train", "training")]
+
+    def kernel(keys: Any, *args: Any, **kwargs: Any) -> Any:
+        notes.calls += 1
+        values = operator.boxed(args)
+        try:
+            out = operator.call(keys, values, kwargs)
+        except Exception as error:
+            args, values, kwargs = (), (), {}
+            raise error.with_traceback(None)
+        if all(_argument(it, values, kwargs) for it in trains):
+            for tensor in tensors(_argument(it, values, kwargs) for it in writes):
+                known.forget(tensor)
+        return out
+
+    return kernel
+
+
+def _argument(it: tuple[int, str], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    index, name = it
+    return args[index] if index < len(args) else kwargs.get(name)

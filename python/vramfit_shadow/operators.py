@@ -70,6 +70,12 @@ RANDOM = _names("""
 # Their number of results is found by reading a count back: it is computed first.
 COUNTED = _names("nonzero _unique _unique2 unique_dim unique_consecutive unique_dim_consecutive")
 
+# Statistics that normalisation keeps; its schemas do not say that it writes them.
+STATISTICS = ("running_mean", "running_var")
+
+# They change what a tensor is of, not what it holds.
+NOT_WRITING = _names("set_ resize_ record_stream")
+
 # `pow` of a plain number comes here with that number as a tensor on the device, marked as a number:
 # PyTorch cannot hand such a one to Python. `pow.Scalar`, which it came from, is computed.
 LEFT_OUT = {"aten::pow.Tensor_Tensor_out"}

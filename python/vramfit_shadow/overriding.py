@@ -10,11 +10,12 @@ import torch
 from torch._ops import OpOverload
 
 from . import operators, reading, sizes
-from .computing import Operator, computed, unscaled
+from .computing import Operator, computed, forgotten, unscaled
 from .notes import notes
 
 # A library takes its kernels along when it goes.
 _libraries: list[torch.library.Library] = []
+_overridden: set[str] = set()
 
 
 def override_all() -> None:
@@ -33,6 +34,8 @@ def override_all() -> None:
     for base in ("_sparse_softmax", "_sparse_log_softmax"):
         op = getattr(aten, base).default
         _override(library, op, base, sizes.pooled, key="SparseCUDA")
+    for op, base in _others_that_write():
+        _override(library, op, base, forgotten)
 
 
 def override_torchvision() -> None:
@@ -65,6 +68,24 @@ def _overloads(base: str) -> Iterator[OpOverload]:
                 yield op
 
 
+def _others_that_write() -> Iterator[tuple[OpOverload, str]]:
+    """The operators with a CUDA kernel that write into what they are given, and are not computed:
+    optimizers' lists, running statistics, in-place forms of what is large."""
+    for name in torch._C._dispatch_get_registrations_for_dispatch_key("CUDA"):
+        namespace, _, rest = name.partition("::")
+        base, _, overload = rest.partition(".")
+        if namespace != "aten" or name in _overridden or base in operators.NOT_WRITING:
+            continue
+        op = getattr(getattr(torch.ops.aten, base, None), overload or "default", None)
+        if op is None or name in operators.LEFT_OUT:
+            continue
+        if any(
+            it.alias_info and it.alias_info.is_write or it.name in operators.STATISTICS
+            for it in op._schema.arguments
+        ):
+            yield op, base
+
+
 def _has_kernel(op: OpOverload) -> bool:
     try:
         return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CUDA")
@@ -81,6 +102,7 @@ def _override(
     key: str = "CUDA",
 ) -> None:
     name = op.name().partition("::")[2]
+    _overridden.add(op.name())
     try:
         kernel = make(Operator(op, base, torch.library.get_kernel(op, key)))
         with warnings.catch_warnings():

@@ -36,6 +36,10 @@ def _is_users(file: str) -> bool:
         # A program given by `-c` or typed in; other such names are made by libraries.
         return file in ("<string>", "<stdin>")
     path = os.path.abspath(file)
+    # Inductor sets this at the latest when it writes what it has generated.
+    generated = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if generated and path.startswith(os.path.join(os.path.abspath(generated), "")):
+        return False
     return not path.startswith((_OWN, *_STANDARD)) and not any(it in path for it in _LIBRARIES)
 
 

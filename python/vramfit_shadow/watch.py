@@ -53,9 +53,7 @@ def _watch_allocator() -> None:
 
 
 def _attach() -> None:
-    torch._C._cuda_attach_out_of_memory_observer(  # type: ignore[attr-defined]
-        _note_out_of_memory
-    )
+    allocator.observe_out_of_memory(_note_out_of_memory)
     allocator.keep_peaks()
 
 

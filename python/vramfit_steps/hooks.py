@@ -197,8 +197,7 @@ def _wrap_backward(watch: Watch) -> None:
 
 
 def _attach(watch: Watch) -> None:
-    attach = torch._C._cuda_attach_out_of_memory_observer  # type: ignore[attr-defined]
-    attach(watch.out_of_memory)
+    allocator.observe_out_of_memory(watch.out_of_memory)
     allocator.keep_peaks()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,8 @@ import torch
 # the allocator has counted that.
 OUT_OF_MEMORY = (
     "CUDA out of memory",
+    # With `backend:cudaMallocAsync`.
+    "would exceed allowed memory. (out of memory)",
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
@@ -33,6 +36,14 @@ class Device:
     allocated_peak: int = 0
     reserved_peak: int = 0
     retries: int = 0
+
+
+def observe_out_of_memory(observer: Callable[[int, int, int, int], None]) -> None:
+    """Has `observer` told of each request that finds no memory: device, requested, total and free
+    bytes. Only PyTorch's own allocator can; with another (`backend:cudaMallocAsync`) nothing tells
+    but the error that the program gets."""
+    if torch.cuda.get_allocator_backend() == "native":
+        torch._C._cuda_attach_out_of_memory_observer(observer)  # type: ignore[attr-defined]
 
 
 _devices: dict[int, Device] = {}

@@ -140,6 +140,27 @@ fn what_nobody_can_know_is_named_with_its_line() {
 }
 
 #[test]
+fn what_other_kernels_overwrite_is_unknown_and_a_compiled_functions_own_line_is_named() {
+    let (output, _, python) = run("overwritten", &[], laptop());
+    // Each stays as it was, and is named.
+    let expected = ["0.25", "True", "0.0", "100.0", "0.0", "2.0", "1.0", "0.0", "1.0", "none left"];
+    assert_eq!(output.lines().collect::<Vec<_>>(), expected);
+    let mut reads: Vec<_> =
+        python.shadow.unknown_reads.iter().map(|read| code(read.place.as_ref())).collect();
+    reads.sort_unstable();
+    let names = reads.iter().map(|(_, code)| {
+        code.trim_start_matches("print(").trim_start_matches("bool(").split(['[', '.']).next()
+    });
+    let expected = [
+        "filled", "zeroed", "copied", "weight", "fresh", "computed", "compiled", "norm", "counted",
+    ];
+    assert_eq!(names.flatten().collect::<Vec<_>>(), expected);
+    assert_eq!(python.shadow.failures, Vec::<String>::new());
+    let [out] = &python.out_of_memory[..] else { panic!("{:?}", python.out_of_memory) };
+    assert_eq!(out.places[0].function, "grown", "not what was generated from it");
+}
+
+#[test]
 fn without_knowing_sizes_can_be_the_lowest() {
     let machine = Machine::new(vec![laptop()]);
     let mut command = helped(&machine, "unknown");

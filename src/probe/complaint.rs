@@ -4,7 +4,7 @@ use crate::error::{harmless_lines, shorten};
 
 /// How libraries say that the GPU has no memory left. Where cuDNN finds no engine, that is nearly
 /// always for want of a workspace.
-const OF_DEVICE: [&str; 12] = [
+const OF_DEVICE: [&str; 13] = [
     "CUDA out of memory",
     "CUDA error: out of memory",
     "CUDA driver error: out of memory",
@@ -17,6 +17,8 @@ const OF_DEVICE: [&str; 12] = [
     "Unable to find a valid cuDNN algorithm",
     "unable to find an engine to execute this computation",
     "Cuda failure 2 'out of memory'",
+    // Of `backend:cudaMallocAsync`.
+    "would exceed allowed memory. (out of memory)",
 ];
 /// How they say it of the host.
 const OF_HOST: [&str; 4] = [

@@ -72,6 +72,7 @@ class Operator:
             if it.alias_info and it.alias_info.is_write
         )
         self.in_place = bool(self.writes) and self.writes[0][0] == 0
+        self.on_lists = self.in_place and base.startswith("_foreach")
         # One result, not written into an argument: the common case, which must be fast.
         self.returns_one = (
             not self.writes
@@ -259,12 +260,16 @@ def computed(operator: Operator) -> Kernel:
     def kernel(keys: Any, *args: Any, **kwargs: Any) -> Any:
         notes.calls += 1
         values = operator.boxed(args)
+        # PyTorch counts what is written to lists before their kernel, not after it.
+        held = [it for it in tensors(values[0]) if known.holds(it)] if operator.on_lists else ()
         try:
             out = operator.call(keys, values, kwargs)
         except Exception as error:
             # The frames of this package would keep the arguments while the program handles it.
-            args, values, kwargs = (), (), {}
+            args, values, kwargs, held = (), (), {}, ()
             raise error.with_traceback(None)
+        for tensor in held:
+            known.learn(tensor, in_place=True)
         if operator.returns_one:
             if not out.is_cuda or not is_small(out):
                 return out

@@ -5,7 +5,7 @@ fn what_fits_exits_0() {
     fake(&["check", "--micro-batch", "16"], &[])
         .stdout(
             "fits: tiny, micro-batch 16, fp32, checkpointing none, on rtx-3050-laptop-4gb: \
-             2.05 GiB of 3.48 GiB, 1.43 GiB left\n",
+             2.05 GiB of 3.40 GiB, 1.35 GiB left\n",
         )
         .status(0);
 }
@@ -17,7 +17,7 @@ fn what_does_not_fit_exits_1_and_says_what_would() {
     assert_eq!(
         run.stdout,
         "does not fit: tiny, micro-batch 512, fp32, checkpointing none, on rtx-3050-laptop-4gb: \
-         out of memory within 3.48 GiB\n\
+         out of memory within 3.40 GiB\n\
          it would, each tried by itself, with:\n  a micro-batch of 8, accumulated over 64 steps\n"
     );
     assert_no_child_left(&run);
@@ -67,7 +67,7 @@ fn a_plan_is_checked_by_what_it_recommends() {
         .file("plan.json", &plan)
         .stdout(
             "fits: tiny, micro-batch 32 x 2 steps, bf16, checkpointing none, on \
-             rtx-3050-laptop-4gb: 2.05 GiB of 3.48 GiB, 1.43 GiB left\n",
+             rtx-3050-laptop-4gb: 2.05 GiB of 3.40 GiB, 1.35 GiB left\n",
         )
         .status(0);
 }

@@ -95,6 +95,17 @@ missing=$(packages_missing "$python" "$requirements")
 [ -z "$missing" ] ||
     fail "$python lacks ${missing% }" "$python -m pip install -r $requirements"
 
+if [ "${1:-build}" = test ]; then
+    stamp=.third-party/installed-$(cksum <requirements-third-party.txt | cut -d' ' -f1)
+    if [ ! -e "$stamp" ]; then
+        rm -rf .third-party
+        "$python" -m pip install --quiet --disable-pip-version-check --no-deps \
+            --target .third-party -r requirements-third-party.txt >&2 ||
+            fail "pip could not install requirements-third-party.txt" "see its messages above"
+        touch "$stamp"
+    fi
+fi
+
 config="# Written by scripts/setup.sh.
 [env]
 LIBTORCH = \"$root\"

@@ -440,7 +440,7 @@ fn an_evaluation_batch_counts() {
     let Some(test) = check(PLAIN, &[]) else { return };
     let without = memory(&test.run());
     let source = PLAIN.replace("loss=loss", "loss=loss, eval_batch=lambda: batch(262144)");
-    let Some(test) = check(&source, &[]) else { return };
+    let Some(test) = check(&source, &["--margin", "5%"]) else { return };
     let with = memory(&test.run());
     let peak = |memory: &Value| memory["allocated_peak"].as_u64().unwrap();
     // Input and one hidden layer of 262144 samples; the activations of training stay as they are.

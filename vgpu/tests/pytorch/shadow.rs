@@ -14,7 +14,7 @@ pub(super) fn roomy() -> Device {
     Device { total_memory_bytes: bytes, usable_memory_bytes: bytes, ..laptop() }
 }
 
-fn sources() -> PathBuf {
+pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../python")
 }
 

@@ -67,13 +67,9 @@ fn no_report(document: &RunDocument<'_>) -> String {
     // A shell's way of saying that a signal ended what it ran.
     let of_child =
         document.exit_status.and_then(|status| (129..=192).contains(&status).then(|| status - 128));
-    match (document.signal.or(of_child), document.exit_status) {
-        (Some(signal), _) => format!("ended by signal {signal}, and no process left a report"),
-        (None, Some(0) | None) => "the command did not use the GPU".to_owned(),
-        (None, Some(status)) => format!(
-            "no process left a report: the command, which ended with status {status}, did not use \
-             the GPU, or was ended by a signal"
-        ),
+    match document.signal.or(of_child) {
+        Some(signal) => format!("ended by signal {signal}, and no process left a report"),
+        None => "the command did not use the GPU".to_owned(),
     }
 }
 

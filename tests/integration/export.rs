@@ -348,7 +348,7 @@ fn trains_as_planned(format: &str) {
 const GPU: &str = "rtx-3050-laptop-4gb";
 
 fn planned(worker: &Path, flags: &[&str]) -> Value {
-    let gpu = ["--gpu", GPU, "--vram", "1GiB", "--margin", "190MiB"];
+    let gpu = ["--gpu", GPU, "--vram", "1GiB", "--margin", "189MiB"];
     let start = [&["plan", "--json", "--model", "small-gpt2"][..], &gpu].concat();
     let run = on_virtual_gpu(&[&start[..], &["--target-batch"], flags].concat())
         .env("VRAMFIT_WORKER", worker.to_str().unwrap())

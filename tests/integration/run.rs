@@ -152,8 +152,8 @@ fn python_children_are_told_whether_to_compute() {
 fn what_a_process_held_is_shown_in_its_parts() {
     python(&[], "import torch\nx = torch.empty(3 << 20, dtype=torch.uint8, device='cuda')\n")
         .stderr(&format!(
-            "{BANNER}vramfit: peak 126 MiB of 3.48 GiB\n\
-             vramfit: the process: 126 MiB = context 106 MiB + PyTorch 20 MiB (3 MiB of it in use at \
+            "{BANNER}vramfit: peak 137 MiB of 3.40 GiB\n\
+             vramfit: the process: 137 MiB = context 117 MiB + PyTorch 20 MiB (3 MiB of it in use at \
              most)\n"
         ))
         .status(0);
@@ -164,7 +164,7 @@ fn a_timeline_is_drawn_where_it_is_asked_for() {
     let run = python(&["--timeline"], "import torch\ntorch.empty(1, device='cuda')\n").run();
     let line =
         run.stderr.lines().find(|line| line.starts_with("vramfit:   over its run: ")).unwrap();
-    assert!(line.ends_with("██ 108 MiB"), "{line}");
+    assert!(line.ends_with("██ 119 MiB"), "{line}");
 }
 
 #[test]
@@ -215,9 +215,9 @@ fn each_rank_of_torchrun_is_reported() {
     let said: Vec<_> =
         run.stderr.lines().filter(|line| line.starts_with("vramfit: rank")).collect();
     let expected = [
-        "vramfit: rank 0: 126 MiB on GPU 0 = context 106 MiB + PyTorch 20 MiB (20 MiB of it in use \
+        "vramfit: rank 0: 137 MiB on GPU 0 = context 117 MiB + PyTorch 20 MiB (20 MiB of it in use \
          at most)",
-        "vramfit: rank 1: 146 MiB on GPU 1 = context 106 MiB + PyTorch 40 MiB (40 MiB of it in use \
+        "vramfit: rank 1: 157 MiB on GPU 1 = context 117 MiB + PyTorch 40 MiB (40 MiB of it in use \
          at most)",
     ];
     assert_eq!(said, expected, "{run:?}");

@@ -8,9 +8,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use crate::by_address::ByAddress;
+use crate::device;
+use crate::entry::Out;
 
 /// A table of live handles to values of one type.
 pub(crate) struct Handles<T>(LazyLock<RwLock<ByAddress<Arc<T>>>>);
+
+/// Why a library gives a program no handle.
+pub(crate) enum NotOpened {
+    /// There is no place to put it.
+    NullPointer,
+    /// There is no device.
+    NoDevice,
+    /// The device has no room for a context.
+    NoMemory,
+}
 
 /// Handles stay clear of null and of CUDA's special streams 1 and 2, and look like no address.
 static NEXT: AtomicUsize = AtomicUsize::new(0x10_0000);
@@ -43,5 +55,18 @@ impl<T> Handles<T> {
     pub(crate) fn remove(&self, handle: *mut c_void) -> bool {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         table.remove(&(handle as usize)).is_some()
+    }
+}
+
+impl<T: Default> Handles<T> {
+    /// A fresh handle of a library, on the calling thread's device, whose context it makes.
+    pub(crate) fn open(&self, handle: Out<*mut c_void>) -> Result<(), NotOpened> {
+        if handle.is_null() {
+            return Err(NotOpened::NullPointer);
+        }
+        device::machine().ok_or(NotOpened::NoDevice)?;
+        device::make_context(device::current()).map_err(|_| NotOpened::NoMemory)?;
+        handle.set(self.insert(T::default()));
+        Ok(())
     }
 }

@@ -3,9 +3,9 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::activity;
 use crate::graph::{Kind, capture};
 use crate::runtime::status::Status;
+use crate::{activity, copy};
 
 /// A stream that the program may change; the default stream at first.
 #[derive(Default)]
@@ -28,6 +28,22 @@ impl OnStream {
         work: impl Fn() + Send + Sync + 'static,
     ) -> Result<(), Status> {
         capture::submit(self.get(), Kind::Kernel, call, work)
+    }
+
+    /// Gives the stream one launch of `call` that writes to `info`, a number for each of `problems`
+    /// problems on the device, that it was solved.
+    pub(crate) fn solve(
+        &self,
+        call: &'static str,
+        info: *mut c_void,
+        problems: i64,
+    ) -> Result<(), Status> {
+        let bytes = usize::try_from(problems).unwrap_or_default().saturating_mul(size_of::<i32>());
+        let info = info as usize;
+        self.launch(call, move || {
+            activity::launched(call);
+            copy::write_zeros(info as *mut c_void, bytes, true);
+        })
     }
 
     /// Gives the stream one launch of `call`, of which nothing but the count is known.

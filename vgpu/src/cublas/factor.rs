@@ -5,7 +5,6 @@ use std::ffi::c_void;
 
 use super::{HANDLES, answer, status};
 use crate::entry::{Out, typed_entry_points};
-use crate::{activity, copy};
 
 type Handle = *mut c_void;
 
@@ -16,12 +15,7 @@ const NONE_FAILED: i32 = 0;
 /// succeeded.
 fn solved(call: &'static str, handle: Handle, info: *mut c_void, problems: i32) -> i32 {
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    let bytes = usize::try_from(problems).unwrap_or_default().saturating_mul(size_of::<i32>());
-    let info = info as usize;
-    answer(state.stream.launch(call, move || {
-        activity::launched(call);
-        copy::write_zeros(info as *mut c_void, bytes, true);
-    }))
+    answer(state.stream.solve(call, info, problems.into()))
 }
 
 /// Counts one launch of `call`, whose `info` is about its arguments and on the host: told at once.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::device;
 use crate::entry::{Out, entry_points};
-use crate::handles::Handles;
+use crate::handles::{Handles, NotOpened};
 use crate::on_stream::OnStream;
 use crate::real_library::RealLibrary;
 use crate::runtime::status::Status;
@@ -62,17 +62,12 @@ pub(crate) fn answer(given: Result<(), Status>) -> i32 {
 
 /// A fresh handle on the calling thread's device, whose context it makes.
 pub(crate) fn create_handle(handle: Out<*mut c_void>) -> i32 {
-    if handle.is_null() {
-        return status::INVALID_VALUE;
+    match HANDLES.open(handle) {
+        Ok(()) => status::SUCCESS,
+        Err(NotOpened::NullPointer) => status::INVALID_VALUE,
+        Err(NotOpened::NoDevice) => status::NOT_INITIALIZED,
+        Err(NotOpened::NoMemory) => status::ALLOC_FAILED,
     }
-    if device::machine().is_none() {
-        return status::NOT_INITIALIZED;
-    }
-    if device::make_context(device::current()).is_err() {
-        return status::ALLOC_FAILED;
-    }
-    handle.set(HANDLES.insert(State::default()));
-    status::SUCCESS
 }
 
 pub(crate) fn destroy_handle(handle: *mut c_void) -> i32 {

@@ -25,9 +25,9 @@ mod spatial;
 use std::ffi::{CStr, c_char, c_void};
 
 use crate::entry::{Out, entry_points};
-use crate::handles::Handles;
+use crate::handles::{Handles, NotOpened};
 use crate::on_stream::OnStream;
-use crate::{activity, device, runtime};
+use crate::{activity, runtime};
 
 pub(crate) use real::source;
 
@@ -102,17 +102,12 @@ fn own_status_text(status: i32) -> &'static CStr {
 
 entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cudnnCreate(handle: Out<*mut c_void>) -> i32 {
-        if handle.is_null() {
-            return status::BAD_PARAM_NULL_POINTER;
+        match HANDLES.open(handle) {
+            Ok(()) => status::SUCCESS,
+            Err(NotOpened::NullPointer) => status::BAD_PARAM_NULL_POINTER,
+            Err(NotOpened::NoDevice) => status::NOT_INITIALIZED,
+            Err(NotOpened::NoMemory) => status::DEVICE_ALLOCATION_FAILED,
         }
-        if device::machine().is_none() {
-            return status::NOT_INITIALIZED;
-        }
-        if device::make_context(device::current()).is_err() {
-            return status::DEVICE_ALLOCATION_FAILED;
-        }
-        handle.set(HANDLES.insert(OnStream::default()));
-        status::SUCCESS
     }
 
     fn cudnnDestroy(handle: *mut c_void) -> i32 {

@@ -7,11 +7,11 @@ mod workspace;
 
 use std::ffi::c_void;
 
+use crate::activity;
 use crate::data_type::{self, cuda_name};
 use crate::entry::{Out, entry_points};
-use crate::handles::Handles;
+use crate::handles::{Handles, NotOpened};
 use crate::on_stream::OnStream;
-use crate::{activity, copy, device};
 
 /// Values of `cusolverStatus_t`.
 mod status {
@@ -34,12 +34,7 @@ static PARAMETERS: Handles<()> = Handles::new();
 /// succeeded.
 fn solved(call: &'static str, handle: Handle, info: *mut c_void, problems: i64) -> i32 {
     let Some(stream) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    let bytes = usize::try_from(problems).unwrap_or_default().saturating_mul(size_of::<i32>());
-    let info = info as usize;
-    let given = stream.launch(call, move || {
-        activity::launched(call);
-        copy::write_zeros(info as *mut c_void, bytes, true);
-    });
+    let given = stream.solve(call, info, problems);
     given.map_or(status::EXECUTION_FAILED, |()| status::SUCCESS)
 }
 
@@ -115,17 +110,12 @@ fn destroy(parameters: *mut c_void) -> i32 {
 
 entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cusolverDnCreate(handle: Out<*mut c_void>) -> i32 {
-        if handle.is_null() {
-            return status::INVALID_VALUE;
+        match HANDLES.open(handle) {
+            Ok(()) => status::SUCCESS,
+            Err(NotOpened::NullPointer) => status::INVALID_VALUE,
+            Err(NotOpened::NoDevice) => status::NOT_INITIALIZED,
+            Err(NotOpened::NoMemory) => status::ALLOC_FAILED,
         }
-        if device::machine().is_none() {
-            return status::NOT_INITIALIZED;
-        }
-        if device::make_context(device::current()).is_err() {
-            return status::ALLOC_FAILED;
-        }
-        handle.set(HANDLES.insert(OnStream::default()));
-        status::SUCCESS
     }
 
     fn cusolverDnDestroy(handle: Handle) -> i32 {

@@ -10,10 +10,10 @@ mod workspace;
 
 use std::ffi::{c_char, c_void};
 
+use crate::activity;
 use crate::entry::{Out, entry_points};
-use crate::handles::Handles;
+use crate::handles::{Handles, NotOpened};
 use crate::on_stream::OnStream;
-use crate::{activity, device};
 
 /// Values of `cusparseStatus_t`.
 mod status {
@@ -70,17 +70,12 @@ fn status_name(status: i32) -> &'static std::ffi::CStr {
 
 entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cusparseCreate(handle: Out<Handle>) -> i32 {
-        if handle.is_null() {
-            return status::INVALID_VALUE;
+        match HANDLES.open(handle) {
+            Ok(()) => status::SUCCESS,
+            Err(NotOpened::NullPointer) => status::INVALID_VALUE,
+            Err(NotOpened::NoDevice) => status::NOT_INITIALIZED,
+            Err(NotOpened::NoMemory) => status::ALLOC_FAILED,
         }
-        if device::machine().is_none() {
-            return status::NOT_INITIALIZED;
-        }
-        if device::make_context(device::current()).is_err() {
-            return status::ALLOC_FAILED;
-        }
-        handle.set(HANDLES.insert(OnStream::default()));
-        status::SUCCESS
     }
 
     fn cusparseDestroy(handle: Handle) -> i32 {

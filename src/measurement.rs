@@ -148,6 +148,29 @@ pub struct Ran {
     /// Wall time of one whole optimizer step in seconds: of the training on a real GPU, of
     /// PyTorch's own dispatch on a virtual one.
     pub step_seconds: f64,
+    /// Where that time goes; only known of a virtual GPU.
+    #[serde(default)]
+    pub step_time: Option<StepTime>,
+}
+
+/// The time of one optimizer step as the virtual GPU's cost model has it, in seconds. The parts add up
+/// to `total` where all work is on one stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepTime {
+    /// From the step's begin to the end of its last kernel.
+    pub total: f64,
+    /// In kernels that wait for arithmetic.
+    pub compute: f64,
+    /// In kernels that wait for the device's memory.
+    pub memory: f64,
+    /// In kernels that take no longer than their launch.
+    pub launch: f64,
+    /// Moving data to or from the host or other devices.
+    pub transfer: f64,
+    /// The device waits for the host: for PyTorch's dispatch and the program.
+    pub host: f64,
+    /// What PyTorch's dispatch took on the host in all, most of it while the device worked.
+    pub dispatch: f64,
 }
 
 /// A point with its outcome and where the numbers come from.

@@ -199,7 +199,12 @@ pub(super) mod tests {
                 cuda: String::new(),
                 cudnn: String::new(),
             },
-            outcome: Outcome::Ran(Ran { memory, allocator_retries: 0, step_seconds: 0.1 }),
+            outcome: Outcome::Ran(Ran {
+                memory,
+                allocator_retries: 0,
+                step_seconds: 0.1,
+                step_time: None,
+            }),
             observation: None,
             probe_seconds: 0.2,
         }

@@ -260,6 +260,7 @@ pub(super) mod tests {
                     },
                     allocator_retries: 0,
                     step_seconds: 0.1,
+                    step_time: None,
                 }),
                 false => Outcome::OutOfMemory { message: "CUDA out of memory".to_owned() },
             };

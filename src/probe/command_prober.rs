@@ -274,7 +274,7 @@ impl Run<'_> {
                 device_peak: peak,
                 ..Memory::default()
             };
-            return Ok(Ran { memory, allocator_retries: 0, step_seconds: 0.0 });
+            return Ok(Ran { memory, allocator_retries: 0, step_seconds: 0.0, step_time: None });
         };
         let device = largest.device();
         let Progress { weights, gradients, optimizer_state, activations, .. } = **largest;
@@ -293,6 +293,7 @@ impl Run<'_> {
             },
             allocator_retries: training.iter().map(|it| it.device().retries).max().unwrap_or(0),
             step_seconds: self.step_seconds(largest),
+            step_time: None,
         })
     }
 

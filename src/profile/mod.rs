@@ -7,5 +7,6 @@ pub mod gpu;
 pub(crate) mod limits;
 pub mod model;
 mod shelf;
+mod speed;
 
 pub use catalog::Catalog;

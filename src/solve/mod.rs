@@ -120,6 +120,7 @@ mod tests {
                     memory: Memory { device_peak: Bytes(*peak), ..Memory::default() },
                     allocator_retries: 0,
                     step_seconds: *seconds,
+                    step_time: None,
                 }),
                 evidence: Evidence {
                     kind,

@@ -129,15 +129,23 @@ pub(crate) fn watch_forks() {
     });
 }
 
+/// A device described by `json`, in which its speed may be left out.
+#[cfg(test)]
+pub(crate) fn described(json: &str) -> Device {
+    let mut json: serde_json::Value = serde_json::from_str(json).unwrap();
+    json["speed"] = serde_json::to_value(vramfit_vgpu_cost::Speed::small()).unwrap();
+    serde_json::from_value(json).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn machine_with(uuids: &[&str]) -> Description {
-        let devices: Vec<String> = uuids
+        let devices = uuids
             .iter()
             .map(|uuid| {
-                format!(
+                described(&format!(
                     r#"{{"name":"x","uuid":"{uuid}","total_memory_bytes":4,"usable_memory_bytes":4,
                     "held_memory_bytes":0,"context_bytes":0,"compute_capability":[8,6],
                     "multiprocessors":16,"l2_cache_bytes":1,"shared_memory_per_multiprocessor":1,
@@ -145,14 +153,15 @@ mod tests {
                     "blocks_per_multiprocessor":16,"registers_per_multiprocessor":65536,
                     "clock_khz":1,"memory_clock_khz":1,"memory_bus_bits":128,"pci_device_id":1,
                     "power_limit_milliwatts":1}}"#
-                )
+                ))
             })
             .collect();
-        let text = format!(
-            r#"{{"schema":1,"driver_version":"1","cuda_version":13000,"devices":[{}]}}"#,
-            devices.join(",")
-        );
-        serde_json::from_str(&text).unwrap()
+        Description {
+            schema: vramfit_vgpu_schema::SCHEMA,
+            driver_version: "1".to_owned(),
+            cuda_version: 13_000,
+            devices,
+        }
     }
 
     #[test]

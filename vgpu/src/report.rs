@@ -98,6 +98,8 @@ fn collect(machine: &Machine) -> Option<Report> {
         fills_computed: activity::fills(),
         gemms,
         convolutions,
+        time: None,
+        work: Vec::new(),
         copies: activity::copies(),
         read_backs: activity::read_backs(),
         cudnn: cudnn::source(),

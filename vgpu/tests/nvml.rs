@@ -32,7 +32,7 @@ fn describe(folder: &Path) {
             "threads_per_multiprocessor": 1536, "blocks_per_multiprocessor": 16,
             "registers_per_multiprocessor": 65_536, "clock_khz": 1_500_000,
             "memory_clock_khz": 6_000_000, "memory_bus_bits": 128, "pci_device_id": 0x25a2_10de,
-            "power_limit_milliwatts": 80_000,
+            "power_limit_milliwatts": 80_000, "speed": vramfit_vgpu_cost::Speed::small(),
         })
     };
     let description = json!({

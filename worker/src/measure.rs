@@ -101,6 +101,7 @@ fn train(
         memory: parts.memory(&after),
         allocator_retries: u64::try_from(after.retries - before.retries).unwrap_or(0),
         step_seconds: median(durations),
+        step_time: None,
     })
 }
 

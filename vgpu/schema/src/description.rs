@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use vramfit_vgpu_cost::Speed;
 
 use crate::SCHEMA;
 
@@ -60,6 +61,8 @@ pub struct Device {
     pub pci_device_id: u32,
     /// Board power limit in milliwatts, as NVML counts.
     pub power_limit_milliwatts: u32,
+    /// How fast it is.
+    pub speed: Speed,
 }
 
 /// Why a description could not be used.

@@ -19,7 +19,7 @@ pub use python::{
 };
 pub use report::{
     Collective, Convolution, CopyTotals, Cudnn, CudnnAnswer, Gemm, KernelCount, LoadedCode,
-    ProcessPeak, ReadBack, Report, TimelinePoint,
+    PricedWork, ProcessPeak, ReadBack, Report, Time, TimelinePoint,
 };
 
 /// Version of both documents; raised by every change that an older reader would misread.

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use vramfit_vgpu_cost::Work;
+
 use crate::Python;
 
 /// What one process did on the virtual GPU, written when it ends.
@@ -33,6 +35,12 @@ pub struct Report {
     pub gemms: Vec<Gemm>,
     /// cuDNN operation graphs by shape, largest total work first.
     pub convolutions: Vec<Convolution>,
+    /// Where the time went; none of a process that launched nothing.
+    #[serde(default)]
+    pub time: Option<Time>,
+    /// What was launched, with its price; what took longest first.
+    #[serde(default)]
+    pub work: Vec<PricedWork>,
     /// Copies by direction.
     pub copies: CopyTotals,
     /// Values that came back to the host though a kernel that never ran should have written them.
@@ -54,6 +62,35 @@ pub struct Report {
     /// What the Python side of the process told; none of another program, or without its help.
     #[serde(default)]
     pub python: Option<Python>,
+}
+
+/// Where the time of one device went, in seconds of virtual time. Streams work side by side: the parts
+/// may add up to more than the whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Time {
+    /// From the first launch to the end of the last.
+    pub total: f64,
+    /// In kernels that wait for arithmetic.
+    pub compute: f64,
+    /// In kernels that wait for the device's memory.
+    pub memory: f64,
+    /// In kernels that take no longer than their launch.
+    pub launch: f64,
+    /// Moving data to or from the host or other devices.
+    pub transfer: f64,
+}
+
+/// Launches of the same work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PricedWork {
+    /// The kernel, demangled where that is known, or the library call.
+    pub name: String,
+    /// What each launch asks for.
+    pub work: Work,
+    /// Launches.
+    pub count: u64,
+    /// What all of them take, in seconds.
+    pub seconds: f64,
 }
 
 /// Peak of one process on one device, in bytes.

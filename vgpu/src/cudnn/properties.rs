@@ -91,10 +91,11 @@ fn make(real: &Real, text: &str) -> Made {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::described;
 
     #[test]
     fn the_properties_are_those_of_the_described_card() {
-        let device: Device = serde_json::from_str(
+        let device: Device = described(
             r#"{"name":"a \"quoted\" card","uuid":"GPU-1","total_memory_bytes":9,
             "usable_memory_bytes":8,"held_memory_bytes":0,"context_bytes":0,
             "compute_capability":[12,0],"multiprocessors":46,"l2_cache_bytes":3,
@@ -102,8 +103,7 @@ mod tests {
             "threads_per_multiprocessor":1536,"blocks_per_multiprocessor":24,
             "registers_per_multiprocessor":65536,"clock_khz":4,"memory_clock_khz":5,
             "memory_bus_bits":128,"pci_device_id":765464798,"power_limit_milliwatts":1}"#,
-        )
-        .unwrap();
+        );
         let read: serde_json::Value = serde_json::from_str(&json(&device, 2, 13_000)).unwrap();
         assert_eq!(read["deviceName"], device.name);
         assert_eq!(read["deviceVer"], 1200);

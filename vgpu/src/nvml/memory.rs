@@ -171,18 +171,18 @@ entry_points! { on_panic = status::UNKNOWN;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::described;
 
     #[test]
     fn used_memory_holds_what_others_hold_and_never_more_than_is_usable() {
-        let device: Device = serde_json::from_str(
+        let device: Device = described(
             r#"{"name":"x","uuid":"GPU-1","total_memory_bytes":1000,"usable_memory_bytes":900,
             "held_memory_bytes":50,"context_bytes":0,"compute_capability":[8,6],"multiprocessors":1,
             "l2_cache_bytes":0,"shared_memory_per_multiprocessor":0,"shared_memory_per_block_optin":0,
             "threads_per_multiprocessor":1536,"blocks_per_multiprocessor":16,
             "registers_per_multiprocessor":65536,"clock_khz":1,"memory_clock_khz":1,
             "memory_bus_bits":128,"pci_device_id":1,"power_limit_milliwatts":1}"#,
-        )
-        .unwrap();
+        );
         assert_eq!(split(&device, 0), (100, 50));
         assert_eq!(split(&device, 200), (100, 250));
         assert_eq!(split(&device, 5000), (100, 900));

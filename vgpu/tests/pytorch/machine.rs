@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use vramfit_vgpu_cost::Speed;
 use vramfit_vgpu_schema::{Description, Device, Report, SCHEMA, folder};
 
 use super::environments::{self, Environment};
@@ -31,6 +32,7 @@ pub(crate) fn laptop() -> Device {
         memory_bus_bits: 128,
         pci_device_id: 0x25a2_10de,
         power_limit_milliwatts: 80_000,
+        speed: Speed::small(),
     }
 }
 

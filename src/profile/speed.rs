@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(teraflops("a100-80gb")[1..], [155.9, 311.9, 311.9]);
         assert_eq!(teraflops("t4"), [8.1, 0.0, 65.1, 0.0]);
         assert_eq!(teraflops("rtx-3090"), [35.6, 35.6, 71.2, 71.2]);
-        assert_eq!(teraflops("h100")[2..], [989.4, 989.4]);
+        assert_eq!(teraflops("l40s")[2..], [366.4, 366.4]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use vramfit_vgpu_cost::Work;
 
 use super::{HANDLES, TF32_MATH, answer, status};
 use crate::activity::{self, GemmShape};
+use crate::clock::host;
 use crate::data_type::{compute_name, cuda_name};
 use crate::entry::entry_points;
 
@@ -33,6 +34,7 @@ fn product(
     [m, n, k, batch]: [i32; 4],
     (data_type, compute_type): (i32, i32),
 ) -> i32 {
+    let _pause = host::pause();
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
     if m < 0 || n < 0 || k < 0 || batch < 0 {
         return status::INVALID_VALUE;

@@ -137,7 +137,7 @@ impl Efficiency {
     /// Of the memory's bandwidth, by kernels of `class`.
     pub fn streaming(&self, class: StreamingClass) -> f64 {
         match class {
-            StreamingClass::Elementwise => self.elementwise,
+            StreamingClass::Elementwise | StreamingClass::Unrecognised => self.elementwise,
             StreamingClass::Reduction => self.reduction,
             StreamingClass::Normalization => self.normalization,
             StreamingClass::Optimizer => self.optimizer,

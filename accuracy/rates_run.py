@@ -87,10 +87,10 @@ def on_virtual_gpu(rates, works, answers):
             {"key": index, "workload": rate.workload, "parameters": rate.settings}
             for index, rate in left.items()
         ]))
-        # What filled the card then may miss it by a little now, with other versions; the time is the same.
+        # What filled the card then may miss it by a little now, with other versions. No size depends on values.
         command = [
-            VRAMFIT, "run", "--gpu", rates[0].profile, "--vram", "200GiB", "--", python("main"), "-B",
-            HERE / "child.py", asked,
+            VRAMFIT, "run", "--gpu", rates[0].profile, "--vram", "200GiB", "--no-shadow", "--",
+            python("main"), "-B", HERE / "child.py", asked,
         ]
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         if works:

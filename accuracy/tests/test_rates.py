@@ -8,6 +8,7 @@ from dataclasses import replace
 import rates
 import speed
 from machine import HERE
+from workloads import launched
 
 RATES = rates.read()
 
@@ -121,6 +122,24 @@ class Words(unittest.TestCase):
     def test_a_modelled_rate_has_three_digits(self):
         for value, words in ((1234.5, "1234"), (123.4, "123"), (12.34, "12.3"), (1.234, "1.23")):
             self.assertEqual(speed.number(value), words)
+
+
+class Launched(unittest.TestCase):
+    def test_a_step_launches_what_was_added_between_two_reports(self):
+        def entry(m, count, seconds):
+            return {"name": "gemm", "work": {"m": m}, "count": count, "seconds": seconds}
+
+        before = {"work": [entry(1, 2, 0.5), entry(2, 7, 1.0)], "time": {"total": 1.0}}
+        after = {"work": [entry(1, 8, 2.0), entry(2, 7, 1.0), entry(3, 3, 0.3)],
+                 "time": {"total": 4.0}}
+        self.assertEqual(
+            [(it["work"]["m"], it["count"], it["seconds"]) for it in launched.works(before, after, 3)],
+            [(1, 2, 0.5), (3, 1, 0.3 / 3)],
+        )
+        self.assertEqual(launched.split(before, after, 3), {"total": 1.0})
+
+    def test_without_a_virtual_gpu_nothing_is_reported(self):
+        self.assertIsNone(launched.report())
 
 
 if __name__ == "__main__":

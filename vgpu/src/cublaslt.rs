@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use crate::activity::{self, GemmShape};
+use crate::clock::host;
 use crate::cublas::work::{self, Types};
 use crate::cublas::{self, status};
 use crate::data_type::{compute_name, cuda_name};
@@ -281,6 +282,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         _beta: *const c_void, _c: *const c_void, _c_layout: *mut c_void, _d: *mut c_void,
         d_layout: *mut c_void, _algorithm: *const c_void, _workspace: *mut c_void,
         _workspace_bytes: usize, stream: *mut c_void) -> i32 {
+        let _pause = host::pause();
         let descriptors = [operation, a_layout, d_layout].map(|it| DESCRIPTORS.get(it));
         let [Some(operation), Some(a), Some(d)] = descriptors else { return status::INVALID_VALUE };
         let shape = shape(&operation, &a, &d);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use vramfit_vgpu_cost::Work;
 
+use crate::clock::host;
 use crate::graph::{Kind, capture};
 use crate::runtime::status::Status;
 use crate::{activity, copy};
@@ -30,6 +31,7 @@ impl OnStream {
         work: Work,
         effect: impl Fn() + Send + Sync + 'static,
     ) -> Result<(), Status> {
+        let _pause = host::pause();
         capture::submit(self.get(), Kind::Kernel, call, work, effect)
     }
 

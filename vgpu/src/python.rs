@@ -11,6 +11,9 @@
 //! | `vramfit_vgpu_account(int)` | from now on (1) until told otherwise (0), the caller keeps account of what the calling thread reads back; it is not noted here |
 //! | `vramfit_vgpu_is_known(uint64_t, uint64_t)` | 1 if so many bytes from that device address on hold what they would on a real GPU: the host wrote them, or other ranks, and no kernel since; else 0 |
 //! | `vramfit_vgpu_notes(const char*)` | what to add to the report, as JSON (`Python` of the schema); 1 if it was understood |
+//! | `vramfit_vgpu_pause()` | from now on the calling thread's time is not the program's: it computes or watches on vramfit's behalf |
+//! | `vramfit_vgpu_resume()` | it is again; pauses nest |
+//! | `vramfit_vgpu_clock(uint64_t[7])` | virtual time of the calling thread's device in nanoseconds: now, as if the host had waited for the device; and so far: with any work, by what it waited for (arithmetic, memory, launches, transfers), and the host's at work |
 //! | `vramfit_vgpu_report()` | write the report now, since the process will be killed; its end, if it comes, writes it anew |
 
 use std::cell::Cell;
@@ -19,8 +22,8 @@ use std::sync::{Mutex, PoisonError};
 
 use vramfit_vgpu_schema::Python;
 
-use crate::entry::{In, entry_points};
-use crate::{activity, copy, report};
+use crate::entry::{In, Out, entry_points};
+use crate::{activity, clock, copy, device, report};
 
 thread_local! {
     static COUNT: Cell<Option<i64>> = const { Cell::new(None) };
@@ -57,6 +60,23 @@ entry_points! {
     /// What the calling thread reads back is accounted for by the caller, or is not.
     fn vramfit_vgpu_account(on: c_int) -> () {
         ACCOUNTS.set(on != 0);
+    }
+
+    /// From now on the calling thread's time is not the program's.
+    fn vramfit_vgpu_pause() -> () {
+        clock::host::begin_pause();
+    }
+
+    /// The calling thread's time is the program's again.
+    fn vramfit_vgpu_resume() -> () {
+        clock::host::end_pause();
+    }
+
+    /// Virtual time of the calling thread's device.
+    fn vramfit_vgpu_clock(answer: Out<[u64; 7]>) -> () {
+        let clock::State { now, busy, spent, dispatch } = clock::state(device::current());
+        let clock::Spent { compute, memory, launch, transfer } = spent;
+        answer.set([now, busy, compute, memory, launch, transfer, dispatch]);
     }
 
     /// Writes the report as it is now.

@@ -6,9 +6,9 @@ use std::path::Path;
 use vramfit_vgpu_schema::{KernelCount, ProcessPeak, Report, SCHEMA, folder};
 
 use crate::device::Machine;
-use crate::{activity, cudnn, device, entry, kernel, memory, processes, python, timeline};
+use crate::{activity, clock, cudnn, device, entry, kernel, memory, processes, python, timeline};
 
-/// Kernels, products and plans listed; the totals count all.
+/// Kernels, products, plans and works listed; the totals count all.
 const MOST_LISTED: usize = 200;
 
 /// Has the report written when this process ends by itself.
@@ -84,6 +84,10 @@ fn collect(machine: &Machine) -> Option<Report> {
     convolutions.truncate(MOST_LISTED);
     let mut collectives = activity::collectives();
     collectives.truncate(MOST_LISTED);
+    let mut work = clock::works();
+    if std::env::var_os(folder::ALL_WORK_VARIABLE).is_none_or(|it| it != "1") {
+        work.truncate(MOST_LISTED);
+    }
     Some(Report {
         schema: SCHEMA,
         pid: std::process::id(),
@@ -98,8 +102,8 @@ fn collect(machine: &Machine) -> Option<Report> {
         fills_computed: activity::fills(),
         gemms,
         convolutions,
-        time: None,
-        work: Vec::new(),
+        time: clock::times(),
+        work,
         copies: activity::copies(),
         read_backs: activity::read_backs(),
         cudnn: cudnn::source(),

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What one launch asks of the device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "work")]
 pub enum Work {
     /// A matrix product, or a batch of them.
@@ -164,6 +164,13 @@ pub enum Route {
     Fill,
     /// To another device.
     Peer,
+}
+
+impl Route {
+    /// Whether it is the way between host and device.
+    pub fn is_to_host(self) -> bool {
+        matches!(self, Self::Pinned | Self::Pageable)
+    }
 }
 
 /// A copy or a fill.

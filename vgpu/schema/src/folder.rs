@@ -5,6 +5,8 @@ pub const VARIABLE: &str = "VRAMFIT_VGPU";
 /// Environment variable that may name a libcudnn of version 9.8 or newer: where the program's own is
 /// older, it is asked for engines and workspaces instead.
 pub const CUDNN_VARIABLE: &str = "VRAMFIT_CUDNN";
+/// Environment variable that has a report list all works, however many: `1`.
+pub const ALL_WORK_VARIABLE: &str = "VRAMFIT_VGPU_ALL_WORK";
 /// The [`Description`](crate::Description).
 pub const DESCRIPTION: &str = "device.json";
 /// Binary table of the processes that use the virtual GPU, shared by mapping.

@@ -35,10 +35,11 @@ pub struct Report {
     pub gemms: Vec<Gemm>,
     /// cuDNN operation graphs by shape, largest total work first.
     pub convolutions: Vec<Convolution>,
-    /// Where the time went; none of a process that launched nothing.
+    /// Where the virtual time went, one entry a device.
     #[serde(default)]
-    pub time: Option<Time>,
-    /// What was launched, with its price; what took longest first.
+    pub time: Vec<Time>,
+    /// What was launched, with its price; what took longest first. The 200 costliest are listed, all with
+    /// [`folder::ALL_WORK_VARIABLE`](crate::folder::ALL_WORK_VARIABLE).
     #[serde(default)]
     pub work: Vec<PricedWork>,
     /// Copies by direction.
@@ -64,12 +65,14 @@ pub struct Report {
     pub python: Option<Python>,
 }
 
-/// Where the time of one device went, in seconds of virtual time. Streams work side by side: the parts
-/// may add up to more than the whole.
+/// Where the time of one device went, in seconds of virtual time; zeros of one that was given nothing.
+/// Streams work side by side: the parts may add up to more than the whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Time {
     /// From the first launch to the end of the last.
     pub total: f64,
+    /// Of it with any work; the rest it waited for the host.
+    pub busy: f64,
     /// In kernels that wait for arithmetic.
     pub compute: f64,
     /// In kernels that wait for the device's memory.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::work::{self, Types};
 use super::{HANDLES, TF32_MATH, answer, status};
 use crate::activity::{self, GemmShape};
+use crate::clock::host;
 use crate::data_type::{compute_name, cuda_name};
 use crate::entry::entry_points;
 
@@ -32,6 +33,7 @@ fn product(
     [m, n, k, batch]: [i32; 4],
     types: Types,
 ) -> i32 {
+    let _pause = host::pause();
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
     if m < 0 || n < 0 || k < 0 || batch < 0 {
         return status::INVALID_VALUE;

@@ -49,8 +49,10 @@ fn transfer(
     if rows > lda.min(ldb) {
         return status::INVALID_VALUE;
     }
+    let bytes = rows.saturating_mul(element).saturating_mul(columns);
+    let transfer = runtime::Transfer::copy(target, source, bytes);
     let (source, target) = (source as usize, target as usize);
-    let given = runtime::ordered(stream, Kind::Copy, call, Work::Unknown, move || {
+    let given = runtime::ordered(stream, Kind::Copy, call, transfer, move || {
         let (source, target) = (source as *const c_void, target as *mut c_void);
         copy::copy_2d(target, ldb * element, source, lda * element, rows * element, columns)
     });

@@ -7,6 +7,7 @@ use super::real::{Descriptor, Real, library};
 use super::{graph, modelled, rule};
 use super::{launch, properties, status};
 use crate::activity;
+use crate::clock::host;
 use crate::entry::entry_points;
 
 /// Values of `cudnnBackendDescriptorType_t`.
@@ -244,6 +245,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
 
     /// Counts the plan's work; nothing is computed.
     fn cudnnBackendExecute(handle: *mut c_void, plan: Descriptor, _variant_pack: Descriptor) -> i32 {
+        let _pause = host::pause();
         let shape = graph::work_of_plan(plan);
         let call = shape.as_ref().map_or("cudnnBackendExecute", |shape| shape.operation);
         launch(call, graph::asks_of_plan(plan), handle, move || match &shape {

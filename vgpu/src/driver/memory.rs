@@ -2,15 +2,14 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use vramfit_vgpu_cost::Work;
-
 use super::context;
 use super::device::code;
 use crate::entry::{Out, entry_points};
 use crate::graph::{Kind, capture};
 use crate::runtime::status::{INVALID_VALUE, MEMORY_ALLOCATION, Status, UNKNOWN};
 use crate::runtime::{
-    allocate_host, copy_now, free_device, free_host, host_range, managed, ordered, ready, set_now,
+    Transfer, allocate_host, copy_now, free_device, free_host, host_range, managed, ordered, ready,
+    set_now,
 };
 use crate::{address_space, copy, device, memory};
 
@@ -31,7 +30,8 @@ fn copied_in_order(
     bytes: usize,
     stream: *mut c_void,
 ) -> Status {
-    code(ordered(stream, Kind::Copy, "cuMemcpyAsync", Work::Unknown, move || {
+    let transfer = Transfer::copy(target as *const c_void, source as *const c_void, bytes);
+    code(ordered(stream, Kind::Copy, "cuMemcpyAsync", transfer, move || {
         copy::copy(target as *mut c_void, source as *const c_void, bytes)
     }))
 }
@@ -165,7 +165,7 @@ entry_points! {
         bytes: usize,
         stream: *mut c_void,
     ) -> Status {
-        code(ordered(stream, Kind::Set, "cuMemsetAsync", Work::Unknown, move || {
+        code(ordered(stream, Kind::Set, "cuMemsetAsync", Transfer::fill(bytes), move || {
             copy::set(target as *mut c_void, value, bytes)
         }))
     }

@@ -11,7 +11,7 @@ use vramfit_vgpu_cost::Work;
 
 pub(crate) use dot::print;
 
-use crate::clock;
+use crate::clock::{self, Moment, Record};
 use crate::handles::Handles;
 use crate::memory::OutOfMemory;
 use crate::memory::graph::{GraphMemory, Lease};
@@ -30,11 +30,22 @@ pub(crate) enum Kind {
     Free = 11,
 }
 
-impl Kind {
-    /// Whether the device is busy with it.
-    fn takes_time(self) -> bool {
-        matches!(self, Self::Kernel | Self::Copy | Self::Set)
-    }
+/// What an event remembers of where it was recorded last.
+pub(crate) type Recorded = Arc<Mutex<Option<Record>>>;
+
+/// What a node is to the clock.
+#[derive(Clone)]
+pub(crate) enum Step {
+    /// The device does it.
+    Run(Work),
+    /// An event is recorded.
+    Record(Recorded),
+    /// An event is waited for.
+    Await(Recorded),
+    /// Another graph is launched.
+    Launch(Arc<Executable>),
+    /// It takes no time.
+    Nothing,
 }
 
 /// What a launch does of a node.
@@ -47,8 +58,7 @@ pub(crate) struct Node {
     name: Cow<'static, str>,
     /// The nodes that come before, by index.
     after: Vec<usize>,
-    /// What it asks of the device.
-    work: Work,
+    step: Step,
     effect: Effect,
 }
 
@@ -164,13 +174,37 @@ impl Executable {
         self.memory.launched()
     }
 
-    /// Does its work. Nodes were captured after those that they follow.
-    pub(crate) fn run(&self) {
+    /// Does its work, in order with `stream`.
+    pub(crate) fn run(&self, stream: *mut c_void) {
+        clock::run_graph(stream, |start, ordinal| self.run_from(start, ordinal));
+    }
+
+    /// Does its work from `start` on; when it ends. Nodes were captured after those that they follow; those
+    /// that do not follow each other are done side by side.
+    fn run_from(&self, start: Moment, ordinal: usize) -> Moment {
+        let mut ends: Vec<Moment> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             (node.effect)();
-            if node.kind.takes_time() {
-                clock::run(&node.name, &node.work);
+            let ready = node.after.iter().map(|it| ends[*it]).fold(start, Moment::max);
+            ends.push(node.run_from(ready, ordinal));
+        }
+        ends.into_iter().fold(start, Moment::max)
+    }
+}
+
+impl Node {
+    /// When it ends if it begins at `start`.
+    fn run_from(&self, start: Moment, ordinal: usize) -> Moment {
+        let recorded = |it: &Recorded| *it.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&self.step, &self.name) {
+            (Step::Run(work), Cow::Borrowed(name)) => clock::run_node(ordinal, name, work, start),
+            (Step::Record(event), _) => {
+                *event.lock().unwrap_or_else(PoisonError::into_inner) = Some(Record::at(start));
+                start
             }
+            (Step::Await(event), _) => recorded(event).map_or(start, |it| start.max(it.moment)),
+            (Step::Launch(graph), _) => graph.run_from(start, ordinal),
+            (Step::Run(_), Cow::Owned(_)) | (Step::Nothing, _) => start,
         }
     }
 }

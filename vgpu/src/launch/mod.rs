@@ -5,6 +5,7 @@ pub(crate) mod fill;
 use std::ffi::c_void;
 
 use self::fill::Fill;
+use crate::clock::host;
 use crate::graph::{Kind, capture};
 use crate::kernel::{self, Kernel};
 use crate::runtime::status::{INVALID_DEVICE_FUNCTION, NO_DEVICE, NO_KERNEL_IMAGE, Status};
@@ -27,6 +28,7 @@ pub(crate) struct Launch {
 
 /// Launches the kernel behind host stub `stub` on the calling thread's device.
 pub(crate) fn launch(stub: *const c_void, launch: Launch) -> Result<(), Status> {
+    let _pause = host::pause();
     let kernel = kernel::find(stub).ok_or(INVALID_DEVICE_FUNCTION)?;
     let ordinal = device::current();
     let device = device::machine().and_then(|machine| machine.device(ordinal)).ok_or(NO_DEVICE)?;
@@ -36,6 +38,7 @@ pub(crate) fn launch(stub: *const c_void, launch: Launch) -> Result<(), Status> 
 
 /// Launches `kernel`.
 pub(crate) fn launch_kernel(kernel: &'static Kernel, launch: Launch) -> Result<(), Status> {
+    let _pause = host::pause();
     // A context that no longer fits is told by the allocation that comes next; a launch cannot be.
     let _ = device::make_context(device::current());
     let fill = kernel.fill.and_then(|element| Fill::of(element, launch.arguments));

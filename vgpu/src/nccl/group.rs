@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::operation::Operation;
 use super::{Failure, finish, status};
+use crate::clock::host;
 use crate::entry::entry_points;
 
 /// PyTorch's own limit for one collective (`kProcessGroupNCCLDefaultTimeout`): a rank that is busy
@@ -41,6 +42,8 @@ pub(super) fn submit(operation: Operation) -> Result<(), Failure> {
 
 /// Advances all operations until they are done, or one of them cannot be.
 pub(super) fn run(mut operations: Vec<Operation>, patience: Duration) -> Result<(), Failure> {
+    // The others are late by real time, which is not theirs on a GPU.
+    let _pause = host::pause();
     let (mut last_progress, mut last_look) = (Instant::now(), Instant::now());
     let mut polls = 0;
     loop {

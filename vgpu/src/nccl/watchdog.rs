@@ -19,6 +19,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use crate::activity;
+use crate::clock::host;
 
 /// Launches that CUDA queues before it makes the host wait.
 const QUEUE: u64 = 1024;
@@ -88,6 +89,7 @@ fn wait_for(matters: impl Fn(u64) -> bool) {
     if IN_VAIN.load(Ordering::Relaxed) >= MOST_IN_VAIN {
         return;
     }
+    let _pause = host::pause();
     let start = Instant::now();
     let mut unseen = UNSEEN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut waited = false;

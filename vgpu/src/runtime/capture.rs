@@ -1,14 +1,11 @@
 //! Stream capture: beginning and ending it, and asking about it.
 
-use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use std::ffi::{c_int, c_ulonglong, c_void};
 
 use super::status::{Status, UNKNOWN, status};
-use super::stream::stream;
+use super::stream::{NON_BLOCKING, stream};
 use crate::entry::{Out, entry_points};
 use crate::graph::capture;
-
-/// Bit of a stream's flags: it does not wait for the default stream (`cudaStreamNonBlocking`).
-const NON_BLOCKING: c_uint = 1;
 
 /// Begins to capture a stream.
 pub(crate) fn begin(handle: *mut c_void, mode: c_int) -> Result<(), Status> {

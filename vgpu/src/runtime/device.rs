@@ -8,6 +8,7 @@ use super::status::{
     INITIALIZATION_ERROR, INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, NOT_SUPPORTED, Status, UNKNOWN,
     status,
 };
+use crate::clock;
 use crate::device::{self, Machine};
 use crate::entry::{In, Out, entry_points};
 use crate::graph::capture;
@@ -31,13 +32,14 @@ pub(crate) fn checked(ordinal: c_int) -> Result<(usize, &'static Device), Status
     machine.device(ordinal).map(|device| (ordinal, device)).ok_or(INVALID_DEVICE)
 }
 
-/// Waits for the calling thread's device; nothing is ever under way.
+/// Waits for the calling thread's device: nothing is ever under way, and the clock moves on.
 pub(crate) fn synchronize() -> Result<(), Status> {
     ready()?;
     let ordinal = device::current();
     capture::forbid_device(ordinal)?;
     watchdog::synchronize();
     device::make_context(ordinal)?;
+    clock::synchronize_device(ordinal);
     pool::synchronized();
     Ok(())
 }

@@ -1,27 +1,24 @@
 //! Events: marks in a stream, and the time between two.
 
 use std::ffi::{c_uint, c_void};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-use vramfit_vgpu_cost::Work;
 
 use super::device::ready;
 use super::status::{
     CAPTURED_EVENT, INVALID_RESOURCE_HANDLE, INVALID_VALUE, Status, UNKNOWN, status,
 };
 use super::stream::stream;
-use crate::activity;
+use crate::clock::{self, Record};
 use crate::entry::{Out, entry_points};
-use crate::graph::{Kind, capture};
+use crate::graph::{Kind, Recorded, Step, capture};
 use crate::handles::Handles;
 use crate::memory::pool;
 use crate::nccl::watchdog;
 
 /// An event of a program.
 pub(super) struct Event {
-    /// Kernels launched when it was recorded, plus one; 0 if it never was.
-    moment: Arc<AtomicU64>,
+    /// When, if it was ever recorded.
+    recorded: Recorded,
     flags: c_uint,
     /// What it stands for if it was recorded in a capture.
     mark: Mutex<Option<capture::Mark>>,
@@ -42,8 +39,16 @@ fn event(handle: *mut c_void) -> Result<Arc<Event>, Status> {
 }
 
 impl Event {
-    fn at(moment: u64, flags: c_uint) -> Self {
-        Self { moment: Arc::new(AtomicU64::new(moment)), flags, mark: Mutex::new(None) }
+    fn new(recorded: Option<Record>, flags: c_uint) -> Self {
+        Self { recorded: Arc::new(Mutex::new(recorded)), flags, mark: Mutex::new(None) }
+    }
+
+    fn recorded(&self) -> Option<Record> {
+        *self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_recorded(&self, record: Record) {
+        *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(record);
     }
 
     fn mark(&self) -> Option<capture::Mark> {
@@ -55,10 +60,9 @@ impl Event {
     }
 }
 
-/// No kernel runs, so no time passes on the device. Programs that time themselves (autotuners,
-/// `cudnn.benchmark`) still need an answer that is positive and the same on every run: each launch
-/// counts as a tenth of a millisecond. Nothing in vramfit reports it.
-const MILLISECONDS_PER_LAUNCH: f32 = 0.1;
+/// Events tell times half a microsecond apart (the manual of `cudaEventElapsedTime`): who divides by the time
+/// of nothing does not divide by zero.
+const RESOLUTION_NANOSECONDS: i64 = 500;
 
 fn elapsed(start: &Event, end: &Event) -> Result<f32, Status> {
     if (start.flags | end.flags) & DISABLE_TIMING != 0 {
@@ -67,13 +71,14 @@ fn elapsed(start: &Event, end: &Event) -> Result<f32, Status> {
     if start.mark().is_some() || end.mark().is_some() {
         return Err(CAPTURED_EVENT);
     }
-    let moment = |event: &Event| event.moment.load(Ordering::Relaxed);
-    let (start, end) = (moment(start), moment(end));
-    if start == 0 || end == 0 {
+    let (Some(from), Some(to)) = (start.recorded(), end.recorded()) else {
         return Err(INVALID_RESOURCE_HANDLE);
-    }
-    // Subtracted as integers: after some million launches a float no longer counts single ones.
-    Ok((end as i64 - start as i64) as f32 * MILLISECONDS_PER_LAUNCH)
+    };
+    let nanoseconds = match from.until(&to) {
+        0 if !Arc::ptr_eq(&start.recorded, &end.recorded) => RESOLUTION_NANOSECONDS,
+        found => found,
+    };
+    Ok((nanoseconds as f64 / 1e6) as f32)
 }
 
 fn create(handle: Out<*mut c_void>, flags: c_uint) -> Result<(), Status> {
@@ -81,23 +86,25 @@ fn create(handle: Out<*mut c_void>, flags: c_uint) -> Result<(), Status> {
     if flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
         return Err(INVALID_VALUE);
     }
-    handle.set(EVENTS.insert(Event::at(0, flags)));
+    handle.set(EVENTS.insert(Event::new(None, flags)));
     Ok(())
 }
 
 fn record(handle: *mut c_void, on: *mut c_void, flags: c_uint) -> Result<(), Status> {
     stream(on)?;
     let event = event(handle)?;
-    let moment = event.moment.clone();
-    let happens = move || moment.store(activity::launches() + 1, Ordering::Relaxed);
     if flags & EXTERNAL != 0 {
         event.set_mark(None);
-        return capture::submit(on, Kind::RecordEvent, "cudaEventRecord", Work::Unknown, happens);
+        let step = Step::Record(Arc::clone(&event.recorded));
+        if !capture::take(on, Kind::RecordEvent, "cudaEventRecord", step, || ())? {
+            event.set_recorded(clock::record(on));
+        }
+        return Ok(());
     }
     let mark = capture::mark(on)?;
     if mark.is_none() {
         watchdog::recorded(handle as usize, on as usize);
-        happens();
+        event.set_recorded(clock::record(on));
     }
     event.set_mark(mark);
     Ok(())
@@ -108,14 +115,24 @@ pub(super) fn wait_on(on: *mut c_void, handle: *mut c_void, flags: c_uint) -> Re
     stream(on)?;
     let event = event(handle)?;
     if flags & EXTERNAL != 0 {
-        return capture::submit(on, Kind::WaitEvent, "cudaStreamWaitEvent", Work::Unknown, || ());
+        let step = Step::Await(Arc::clone(&event.recorded));
+        if capture::take(on, Kind::WaitEvent, "cudaStreamWaitEvent", step, || ())? {
+            return Ok(());
+        }
     }
     // Who waits for what was never recorded waits for nothing.
     let mark = event.mark();
-    if mark.is_none() && event.moment.load(Ordering::Relaxed) == 0 {
+    let recorded = event.recorded();
+    if mark.is_none() && recorded.is_none() {
         return Ok(());
     }
-    capture::wait(on, mark.as_ref())
+    capture::wait(on, mark.as_ref())?;
+    if mark.is_none()
+        && let Some(record) = recorded
+    {
+        clock::wait(on, record.moment);
+    }
+    Ok(())
 }
 
 /// `cudaIpcEventHandle_t`.
@@ -170,12 +187,15 @@ entry_points! {
         status(event(handle).and_then(|event| {
             capture::forbid_captured(event.mark().as_ref())?;
             watchdog::synchronize();
+            if let Some(record) = event.recorded() {
+                clock::synchronize(record.moment);
+            }
             pool::synchronized();
             Ok(())
         }))
     }
 
-    /// Milliseconds between two events.
+    /// Milliseconds of virtual time between two events.
     fn cudaEventElapsedTime(
         milliseconds: Out<f32>,
         start: *mut c_void,
@@ -207,7 +227,7 @@ entry_points! {
                 return Err(INVALID_VALUE);
             }
             let flags = DISABLE_TIMING | INTERPROCESS;
-            handle.set(EVENTS.insert(Event::at(activity::launches() + 1, flags)));
+            handle.set(EVENTS.insert(Event::new(Some(clock::record(std::ptr::null_mut())), flags)));
             Ok(())
         }))
     }
@@ -218,12 +238,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_launch_takes_the_same_time_however_many_came_before() {
-        let event = |launches| Event::at(launches, 0);
-        assert_eq!(elapsed(&event(1), &event(3)).ok(), Some(0.2));
-        let late = 1 << 40;
-        assert_eq!(elapsed(&event(late), &event(late + 1)).ok(), Some(0.1));
-        assert_eq!(elapsed(&event(0), &event(1)), Err(INVALID_RESOURCE_HANDLE));
-        assert_eq!(elapsed(&Event::at(1, DISABLE_TIMING), &event(1)), Err(INVALID_RESOURCE_HANDLE));
+    fn time_passes_between_events_from_the_earlier_to_the_later() {
+        let event = |moment| Event::new(Some(Record::at(moment)), 0);
+        assert_eq!(elapsed(&event(1), &event(2_000_001)), Ok(2.0));
+        assert_eq!(elapsed(&event(2_000_001), &event(1)), Ok(-2.0));
+        let late = 1 << 60;
+        assert_eq!(elapsed(&event(late), &event(late + 250)), Ok(0.00025));
+        assert_eq!(elapsed(&event(late), &event(late)), Ok(0.0005), "of nothing, but positive");
+        let (never, untimed) = (Event::new(None, 0), Event::new(None, DISABLE_TIMING));
+        assert_eq!(elapsed(&never, &event(1)), Err(INVALID_RESOURCE_HANDLE));
+        assert_eq!(elapsed(&untimed, &event(1)), Err(INVALID_RESOURCE_HANDLE));
     }
 }

@@ -2,16 +2,15 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::path::Path;
-
-use vramfit_vgpu_cost::Work;
+use std::sync::Arc;
 
 use super::device::checked;
 use super::status::{INVALID_VALUE, Status, UNKNOWN, status};
 use super::stream::stream;
 use super::version::runtime_version;
 use crate::entry::{In, Out, entry_points};
-use crate::graph::{self, Kind, capture};
-use crate::{device, memory};
+use crate::graph::{self, Kind, Step, capture};
+use crate::{clock, device, memory};
 
 fn instantiate(executable: Out<*mut c_void>, handle: *mut c_void) -> Result<(), Status> {
     let graph = graph::graph(handle).ok_or(INVALID_VALUE)?;
@@ -24,7 +23,12 @@ pub(crate) fn launch(handle: *mut c_void, on: *mut c_void) -> Result<(), Status>
     let executable = graph::executable(handle).ok_or(INVALID_VALUE)?;
     stream(on)?;
     executable.prepare()?;
-    capture::submit(on, Kind::Graph, "graph", Work::Unknown, move || executable.run())
+    let step = Step::Launch(Arc::clone(&executable));
+    if !capture::take(on, Kind::Graph, "graph", step, || ())? {
+        let _pause = clock::host::pause();
+        executable.run(on);
+    }
+    Ok(())
 }
 
 /// Hands out a list of handles as CUDA does: all of them counted, as many written as there is room.

@@ -2,14 +2,14 @@
 
 use std::ffi::{c_int, c_void};
 
-use vramfit_vgpu_cost::Work;
+use vramfit_vgpu_cost::{Copy, Route, Work};
 
 use super::device::{checked, ready};
 use super::host::host_range;
 use super::managed;
 use super::status::{INVALID_VALUE, Status, UNKNOWN, status};
 use crate::entry::{Out, entry_points};
-use crate::graph::{Kind, capture};
+use crate::graph::{Kind, Step, capture};
 use crate::memory::pool;
 use crate::nccl::watchdog;
 use crate::{address_space, clock, copy, device, memory};
@@ -69,25 +69,65 @@ pub(crate) fn free_device(pointer: *mut c_void) -> Result<(), Status> {
     )
 }
 
-/// Gives `stream` what asks `work` of the device and may fail if it is done now: `effect` is captured, or
-/// done and its result the call's.
+/// What a copy or a fill asks.
+#[derive(Clone, Copy)]
+pub(crate) struct Transfer {
+    work: Work,
+    /// Whether the host goes on only when it is done.
+    host_waits: bool,
+}
+
+/// Copies from pageable memory of up to so many bytes are staged at once, and the host goes on (CUDA's
+/// manual, "API synchronization behavior").
+const STAGED_BYTES: usize = 64 << 10;
+
+impl Transfer {
+    /// A copy: the host waits where one end is memory of its own that is not pinned.
+    pub(crate) fn copy(target: *const c_void, source: *const c_void, bytes: usize) -> Self {
+        let ordinals = (address_space::ordinal_of(target), address_space::ordinal_of(source));
+        let (route, host_waits) = match ordinals {
+            (Some(to), Some(from)) => (if to == from { Route::Device } else { Route::Peer }, false),
+            (Some(_), None) if host_range(source).is_some() => (Route::Pinned, false),
+            (None, Some(_)) if host_range(target).is_some() => (Route::Pinned, false),
+            (Some(_), None) => (Route::Pageable, bytes > STAGED_BYTES),
+            (None, _) => (Route::Pageable, true),
+        };
+        Self { work: Work::Copy(Copy { route, bytes: bytes as u64 }), host_waits }
+    }
+
+    /// A fill.
+    pub(crate) fn fill(bytes: usize) -> Self {
+        let work = Work::Copy(Copy { route: Route::Fill, bytes: bytes as u64 });
+        Self { work, host_waits: false }
+    }
+}
+
+/// Gives `stream` a transfer, which may fail if it is done now: `effect` is captured, or done and its result
+/// the call's.
 pub(crate) fn ordered(
     stream: *mut c_void,
     kind: Kind,
     name: &'static str,
-    work: Work,
-    effect: impl Fn() -> bool + Send + Sync + Copy + 'static,
+    transfer: Transfer,
+    effect: impl Fn() -> bool + Send + Sync + std::marker::Copy + 'static,
 ) -> Result<(), Status> {
-    let captured = capture::take(stream, kind, name, &work, move || {
+    let _pause = clock::host::pause();
+    let captured = capture::take(stream, kind, name, Step::Run(transfer.work), move || {
         effect();
     })?;
     if captured {
         return Ok(());
     }
     valid_or_refused(effect())?;
-    clock::run(name, &work);
+    clock::run(stream, name, &transfer.work);
+    if transfer.host_waits {
+        clock::synchronize_stream(stream);
+    }
     Ok(())
 }
+
+/// The stream of calls that name none.
+const DEFAULT_STREAM: *mut c_void = std::ptr::null_mut();
 
 /// Copies at once, after the host has waited for the device.
 pub(crate) fn copy_now(
@@ -99,14 +139,21 @@ pub(crate) fn copy_now(
     capture::forbid_unsafe()?;
     watchdog::synchronize();
     pool::synchronized();
-    valid_or_refused(copy::copy(target, source, bytes))
+    let _pause = clock::host::pause();
+    valid_or_refused(copy::copy(target, source, bytes))?;
+    clock::run(DEFAULT_STREAM, "cudaMemcpy", &Transfer::copy(target, source, bytes).work);
+    clock::synchronize_stream(DEFAULT_STREAM);
+    Ok(())
 }
 
 /// Sets bytes at once.
 pub(crate) fn set_now(target: *mut c_void, value: u8, bytes: usize) -> Result<(), Status> {
     ready()?;
     capture::forbid_unsafe()?;
-    valid_or_refused(copy::set(target, value, bytes))
+    let _pause = clock::host::pause();
+    valid_or_refused(copy::set(target, value, bytes))?;
+    clock::run(DEFAULT_STREAM, "cudaMemset", &Transfer::fill(bytes).work);
+    Ok(())
 }
 
 fn copy_ordered(
@@ -115,8 +162,9 @@ fn copy_ordered(
     bytes: usize,
     stream: *mut c_void,
 ) -> Result<(), Status> {
+    let transfer = Transfer::copy(target, source, bytes);
     let (target, source) = (target as usize, source as usize);
-    ordered(stream, Kind::Copy, "cudaMemcpyAsync", Work::Unknown, move || {
+    ordered(stream, Kind::Copy, "cudaMemcpyAsync", transfer, move || {
         copy::copy(target as *mut c_void, source as *const c_void, bytes)
     })
 }
@@ -200,8 +248,9 @@ entry_points! {
         _kind: c_int,
         stream: *mut c_void,
     ) -> Status {
+        let transfer = Transfer::copy(target, source, width.saturating_mul(rows));
         let (target, source) = (target as usize, source as usize);
-        status(ordered(stream, Kind::Copy, "cudaMemcpy2DAsync", Work::Unknown, move || {
+        status(ordered(stream, Kind::Copy, "cudaMemcpy2DAsync", transfer, move || {
             let (target, source) = (target as *mut c_void, source as *const c_void);
             copy::copy_2d(target, target_pitch, source, source_pitch, width, rows)
         }))
@@ -220,7 +269,7 @@ entry_points! {
         stream: *mut c_void,
     ) -> Status {
         let target = target as usize;
-        status(ordered(stream, Kind::Set, "cudaMemsetAsync", Work::Unknown, move || {
+        status(ordered(stream, Kind::Set, "cudaMemsetAsync", Transfer::fill(bytes), move || {
             copy::set(target as *mut c_void, value as u8, bytes)
         }))
     }

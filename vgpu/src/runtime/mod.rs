@@ -29,7 +29,7 @@ pub(crate) use driver_entry::driver_function;
 pub(crate) use function::TYPICAL_REGISTERS;
 pub(crate) use host::{allocate_host, free_host, host_range};
 pub(crate) use limits::{get_limit, set_limit};
-pub(crate) use memory::{copy_now, free_device, ordered, set_now};
+pub(crate) use memory::{Transfer, copy_now, free_device, ordered, set_now};
 pub(crate) use stream::{create_stream, destroy_stream, stream, synchronize_stream};
 pub(crate) use version::runtime_version;
 

@@ -1,19 +1,17 @@
-//! Streams: queues in which nothing ever waits.
+//! Streams: queues in which nothing ever waits for real; when it would be done, the clock tells.
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vramfit_vgpu_cost::Work;
-
 use super::device::ready;
 use super::status::{INVALID_RESOURCE_HANDLE, Status, UNKNOWN, status};
-use crate::device;
 use crate::entry::{Out, entry_points};
-use crate::graph::{Kind, capture};
+use crate::graph::{Kind, Step, capture};
 use crate::handles::Handles;
 use crate::memory::pool;
 use crate::nccl::watchdog;
+use crate::{clock, device};
 
 /// A stream that a program made.
 pub(crate) struct Stream {
@@ -26,6 +24,9 @@ pub(crate) struct Stream {
     /// Unique in the process.
     id: u64,
 }
+
+/// Bit of a stream's flags: it does not wait for the default stream (`cudaStreamNonBlocking`).
+pub(super) const NON_BLOCKING: c_uint = 1;
 
 static STREAMS: Handles<Stream> = Handles::new();
 
@@ -50,13 +51,19 @@ pub(crate) fn create_stream(flags: c_uint, priority: c_int) -> Result<*mut c_voi
     let ordinal = device::current();
     device::make_context(ordinal)?;
     let id = IDS.fetch_add(1, Ordering::Relaxed);
-    Ok(STREAMS.insert(Stream { ordinal, priority: priority.clamp(-5, 0), flags, id }))
+    let stream = STREAMS.insert(Stream { ordinal, priority: priority.clamp(-5, 0), flags, id });
+    clock::stream_made(stream, ordinal, flags & NON_BLOCKING == 0);
+    Ok(stream)
 }
 
 /// Ends a stream.
 pub(crate) fn destroy_stream(handle: *mut c_void) -> Result<(), Status> {
     capture::forget_stream(handle);
-    if STREAMS.remove(handle) { Ok(()) } else { Err(INVALID_RESOURCE_HANDLE) }
+    if !STREAMS.remove(handle) {
+        return Err(INVALID_RESOURCE_HANDLE);
+    }
+    clock::stream_ended(handle);
+    Ok(())
 }
 
 /// Waits until all work on a stream is done.
@@ -64,6 +71,7 @@ pub(crate) fn synchronize_stream(handle: *mut c_void) -> Result<(), Status> {
     stream(handle)?;
     capture::forbid_stream(handle)?;
     watchdog::synchronize();
+    clock::synchronize_stream(handle);
     pool::synchronized();
     Ok(())
 }
@@ -159,13 +167,17 @@ entry_points! {
     ) -> Status {
         let argument = argument as usize;
         status(stream(handle).and_then(|_| {
-            capture::submit(handle, Kind::Host, "cudaLaunchHostFunc", Work::Unknown, move || {
+            let call = move || {
                 if let Some(function) = function {
                     // SAFETY: the program gave both the function and its argument for this call, and
                     // in a capture for each launch of its graph.
                     unsafe { function(argument as *mut c_void) };
                 }
-            })
+            };
+            if !capture::take(handle, Kind::Host, "cudaLaunchHostFunc", Step::Nothing, call)? {
+                call();
+            }
+            Ok(())
         }))
     }
 }

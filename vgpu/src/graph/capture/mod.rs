@@ -21,7 +21,7 @@ pub(crate) use forbidden::{
 };
 pub(crate) use order::{Mark, mark, wait};
 
-use super::{Effect, Graph, Kind, Node, destroy, node_handle};
+use super::{Effect, Graph, Kind, Node, Step, destroy, node_handle};
 use crate::runtime::status::{
     ILLEGAL_STATE, INITIALIZATION_ERROR, INVALID_VALUE, STREAM_CAPTURE_IMPLICIT,
     STREAM_CAPTURE_INVALIDATED, STREAM_CAPTURE_UNJOINED, STREAM_CAPTURE_UNMATCHED,
@@ -224,12 +224,12 @@ impl Capture {
         stream: *mut c_void,
         kind: Kind,
         name: impl Into<Cow<'static, str>>,
-        work: Work,
+        step: Step,
         effect: Effect,
     ) {
         let tip = self.streams.entry(stream as usize).or_default();
         let after = std::mem::take(&mut tip.after);
-        tip.after = vec![self.graph.add(Node { kind, name: name.into(), after, work, effect })];
+        tip.after = vec![self.graph.add(Node { kind, name: name.into(), after, step, effect })];
     }
 }
 
@@ -251,30 +251,29 @@ pub(crate) fn submit(
     if any() {
         let mut captures = lock();
         if let Some(capture) = entered(&mut captures, stream)? {
-            capture.add(stream, kind, name, work, Arc::new(effect));
+            capture.add(stream, kind, name, Step::Run(work), Arc::new(effect));
             return Ok(());
         }
     }
     effect();
-    if kind.takes_time() {
-        clock::run(name, &work);
-    }
+    clock::run(stream, name, &work);
     Ok(())
 }
 
-/// As [`submit`], but what is not captured is left to the caller: false.
+/// As [`submit`], but what is not captured is left to the caller: false. `step` is what the node is to the
+/// clock.
 pub(crate) fn take(
     stream: *mut c_void,
     kind: Kind,
     name: &'static str,
-    work: &Work,
+    step: Step,
     effect: impl Fn() + Send + Sync + 'static,
 ) -> Result<bool, Status> {
     refuse_forked()?;
     if any()
         && let Some(capture) = entered(&mut lock(), stream)?
     {
-        capture.add(stream, kind, name, work.clone(), Arc::new(effect));
+        capture.add(stream, kind, name, step, Arc::new(effect));
         return Ok(true);
     }
     Ok(false)
@@ -287,7 +286,7 @@ pub(crate) fn allocate(stream: *mut c_void, bytes: u64) -> Result<Option<u64>, S
     {
         let address = capture.graph.memory.allocate(bytes)?;
         let name = format!("{bytes} bytes");
-        capture.add(stream, Kind::Allocate, name, Work::Unknown, Arc::new(|| ()));
+        capture.add(stream, Kind::Allocate, name, Step::Nothing, Arc::new(|| ()));
         return Ok(Some(address));
     }
     Ok(None)
@@ -307,7 +306,7 @@ pub(crate) fn free(stream: *mut c_void, address: u64) -> Result<bool, Status> {
             stream,
             Kind::Free,
             format!("{address:#x}"),
-            Work::Unknown,
+            Step::Nothing,
             Arc::new(move || {
                 if !own {
                     memory::graph::free(address);

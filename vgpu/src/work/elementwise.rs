@@ -42,10 +42,10 @@ pub(super) fn rule(signature: &Signature) -> Option<Rule> {
             }))
         }
         "elementwise_kernel_with_index" => {
-            let index = signature.parameter(0).to_owned();
-            let index = element::bytes(&index)?;
-            // The pointer to the result comes last: `(n, functor, result*)`.
-            let bytes = element::bytes(signature.parameter(2))?;
+            let index = element::bytes(signature.parameter(0))?;
+            // `(n, functor, result*)`: the type of the result is often only that of the functor's, which
+            // the name does not tell; ranges are mostly of indices.
+            let bytes = element::bytes(signature.parameter(2)).unwrap_or(INDEX_BYTES);
             Some(Box::new(move |call| {
                 streaming(StreamingClass::Elementwise, call.number(0, 0, index)? * bytes, call)
             }))

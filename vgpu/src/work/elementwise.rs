@@ -221,11 +221,13 @@ const RESULTS: [(&str, u64); 6] = [
 
 /// Bytes of an element of each of the operands of `functor`, the result first.
 fn sizes(functor: &str, operands: usize) -> Option<Vec<u64>> {
-    if let Some(inputs) = inputs(functor) {
+    if let Some(parameters) = lambda(functor) {
+        let inputs: Vec<u64> = parameters.iter().map(|it| element::bytes(it)).collect::<Option<_>>()?;
         let known = RESULTS.iter().find(|(name, _)| functor.contains(name)).map(|(_, bytes)| *bytes);
         let predicate = PREDICATES.iter().any(|name| functor.contains(name)).then_some(1);
-        // A condition comes before the values that it chooses from.
-        let result = known.or(predicate).or_else(|| inputs.last().copied());
+        // Conditions and masks choose from the values beside them.
+        let value = parameters.iter().position(|it| it != "bool").unwrap_or_default();
+        let result = known.or(predicate).or_else(|| inputs.get(value).copied());
         let mut sizes = vec![result?];
         sizes.extend(&inputs);
         sizes.resize(operands, result?);
@@ -264,6 +266,7 @@ mod tests {
             ("at::native::anonymous::CompareFunctor<long>", 3, vec![1, 8, 8]),
             ("at::native::float16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}", 2, vec![2, 4]),
             ("a::where_kernel_impl(T&)::{lambda()#1}::operator()() const::{lambda(bool, c10::BFloat16, c10::BFloat16)#1}", 4, vec![2, 1, 2, 2]),
+            ("a::masked_fill_kernel(T&)::{lambda(float, bool)#1}", 3, vec![4, 4, 1]),
             ("a::logical_not_kernel_cuda(T&)::{lambda()#1}::operator()() const::{lambda(float)#1}", 2, vec![1, 4]),
         ] {
             assert_eq!(sizes(functor, operands), Some(expected), "{functor}");

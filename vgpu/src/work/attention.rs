@@ -140,10 +140,10 @@ fn memory_efficient(signature: &Signature) -> Option<Rule> {
     }))
 }
 
-/// 8 pointers, an offset, 3 pointers, perhaps a window, the scale, then sizes. The grid is blocks of
-/// `rows` queries × heads × samples.
+/// 7 or 8 pointers, an offset, 3 pointers, perhaps a window, the scale, then sizes: a scale is no size of
+/// a head, and the grid is blocks of `rows` queries × heads × samples.
 fn forward_sizes(call: &Call, rows: u64) -> Option<(Sizes, bool)> {
-    [100, 104].into_iter().find_map(|at| {
+    [92, 96, 100, 104].into_iter().find_map(|at| {
         let number = |index: usize| call.number(0, at + 4 * index, 4);
         let (head_size, queries, keys) = (number(0)?, number(2)?, number(3)?);
         let fits = (1..=65_536).contains(&head_size)
@@ -164,7 +164,11 @@ fn backward_sizes(call: &Call) -> Option<(Sizes, bool)> {
             && queries > 0
             && keys > 0
             && heads == call.grid(1);
-        let causal = call.value::<u8>(0, at + 20)? != 0;
+        // How many query heads share a key comes before the mask in newer versions, where the rows of
+        // the queries are then not next.
+        let (word, next) = (number(5)?, number(6)?);
+        let shared = (1..=heads).contains(&word) && next < head_size;
+        let causal = call.value::<u8>(0, at + if shared { 24 } else { 20 })? != 0;
         let batch = call.grid(2);
         fits.then_some((Sizes { batch, heads, queries, keys, head_size, rounded: None }, causal))
     })

@@ -42,10 +42,10 @@ pub(super) fn rule(signature: &Signature) -> Option<Rule> {
             }))
         }
         "elementwise_kernel_with_index" => {
-            let index = signature.parameter(0).to_owned();
-            let index = element::bytes(&index)?;
-            // The pointer to the result comes last: `(n, functor, result*)`.
-            let bytes = element::bytes(signature.parameter(2))?;
+            let index = element::bytes(signature.parameter(0))?;
+            // `(n, functor, result*)`: the type of the result is often only that of the functor's, which
+            // the name does not tell; ranges are mostly of indices.
+            let bytes = element::bytes(signature.parameter(2)).unwrap_or(INDEX_BYTES);
             Some(Box::new(move |call| {
                 streaming(StreamingClass::Elementwise, call.number(0, 0, index)? * bytes, call)
             }))
@@ -221,11 +221,13 @@ const RESULTS: [(&str, u64); 6] = [
 
 /// Bytes of an element of each of the operands of `functor`, the result first.
 fn sizes(functor: &str, operands: usize) -> Option<Vec<u64>> {
-    if let Some(inputs) = inputs(functor) {
+    if let Some(parameters) = lambda(functor) {
+        let inputs: Vec<u64> = parameters.iter().map(|it| element::bytes(it)).collect::<Option<_>>()?;
         let known = RESULTS.iter().find(|(name, _)| functor.contains(name)).map(|(_, bytes)| *bytes);
         let predicate = PREDICATES.iter().any(|name| functor.contains(name)).then_some(1);
-        // A condition comes before the values that it chooses from.
-        let result = known.or(predicate).or_else(|| inputs.last().copied());
+        // Conditions and masks choose from the values beside them.
+        let value = parameters.iter().position(|it| it != "bool").unwrap_or_default();
+        let result = known.or(predicate).or_else(|| inputs.get(value).copied());
         let mut sizes = vec![result?];
         sizes.extend(&inputs);
         sizes.resize(operands, result?);
@@ -264,6 +266,7 @@ mod tests {
             ("at::native::anonymous::CompareFunctor<long>", 3, vec![1, 8, 8]),
             ("at::native::float16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}", 2, vec![2, 4]),
             ("a::where_kernel_impl(T&)::{lambda()#1}::operator()() const::{lambda(bool, c10::BFloat16, c10::BFloat16)#1}", 4, vec![2, 1, 2, 2]),
+            ("a::masked_fill_kernel(T&)::{lambda(float, bool)#1}", 3, vec![4, 4, 1]),
             ("a::logical_not_kernel_cuda(T&)::{lambda()#1}::operator()() const::{lambda(float)#1}", 2, vec![1, 4]),
         ] {
             assert_eq!(sizes(functor, operands), Some(expected), "{functor}");

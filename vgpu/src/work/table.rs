@@ -188,7 +188,7 @@ const ROWS: &[Row] = &[
     (
         "upsample_nearest2d_out_frame",
         Window,
-        &[(&[0], &[A(2), A(3), A(4), A(5)]), (&[1], &[A(2), A(3), A(6), A(7)])],
+        &[(&[0], &[A(2), A(3), A(4)]), (&[1], &[A(2), A(5), A(6)])],
     ),
     (
         "upsample_nearest2d_nhwc_out_frame",
@@ -227,6 +227,7 @@ const ROWS: &[Row] = &[
         Window,
         &[(&[1], &[A(0), A(4), A(5), A(12), A(13), Per(2), Per(3)]), (&[14], &[A(0)])],
     ),
+    ("col2im_batched_kernel", Window, &[(&[1], &[A(2), A(3)]), (&[16], &[A(0), A(3)])]),
     // Embedding.cu, EmbeddingBackwardKernel.cu, Indexing.cu, IndexKernelUtils.cu.
     (
         "embedding_backward_feature_kernel",

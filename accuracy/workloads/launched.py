@@ -33,10 +33,9 @@ def key(it):
 
 
 def split(before, after, steps):
-    """Where the time of a step went, if the report tells."""
+    """Where the time of a step went on the first device."""
     if not after.get("time"):
         return None
-    earlier = before.get("time") or {}
-    return {
-        name: (seconds - earlier.get(name, 0.0)) / steps for name, seconds in after["time"].items()
-    }
+    earlier = before["time"][0] if before.get("time") else {}
+    now = after["time"][0]
+    return {name: (seconds - earlier.get(name, 0.0)) / steps for name, seconds in now.items()}

@@ -16,7 +16,11 @@ fn class(name: &str) -> StreamingClass {
     } else if of("triton_for_") {
         StreamingClass::Optimizer
     } else if of("triton_red_") || of("triton_per_") {
-        if name.contains("norm") { StreamingClass::Normalization } else { StreamingClass::Reduction }
+        if name.contains("norm") {
+            StreamingClass::Normalization
+        } else {
+            StreamingClass::Reduction
+        }
     } else {
         tensors::class(name)
     }

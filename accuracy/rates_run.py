@@ -64,7 +64,7 @@ def measure(rates, works):
     """Each rate with its answer, as they come."""
     groups = {}
     for rate in rates:
-        groups.setdefault(rate.profile, []).append(rate)
+        groups.setdefault((rate.environment, rate.profile), []).append(rate)
     batches = [
         group[start : start + AT_ONCE]
         for group in groups.values()
@@ -79,7 +79,7 @@ def measure(rates, works):
 
 
 def on_virtual_gpu(rates, works, answers):
-    """Runs the workloads of rates of one card; puts each rate and what came of it into a queue."""
+    """Runs the workloads of rates of one environment and card; puts each rate and what came of it into a queue."""
     left = dict(enumerate(rates))
     with tempfile.TemporaryDirectory() as folder:
         asked = Path(folder, "jobs.json")
@@ -90,7 +90,7 @@ def on_virtual_gpu(rates, works, answers):
         # What filled the card then may miss it by a little now, with other versions. No size depends on values.
         command = [
             VRAMFIT, "run", "--gpu", rates[0].profile, "--vram", "200GiB", "--no-shadow", "--",
-            python("main"), "-B", HERE / "child.py", asked,
+            python(rates[0].environment), "-B", HERE / "child.py", asked,
         ]
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         if works:

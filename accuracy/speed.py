@@ -83,4 +83,6 @@ def missing(rates, runs):
     names = [rate.id for rate in rates if not runs.get(rate.id, {}).get("ms")]
     if not names:
         return ""
+    if len(names) == len(rates):
+        return f"None of {len(rates)} rates was run yet."
     return "Not compared: " + ", ".join(f"`{name}`" for name in names) + "."

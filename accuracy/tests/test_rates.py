@@ -122,7 +122,7 @@ class Words(unittest.TestCase):
     def test_a_rate_that_could_not_be_run_is_named(self):
         made, runs = run_of((100, 80), (100, 125))
         del runs["1"]
-        self.assertEqual(speed.missing(made, runs), "Not compared: `1`.")
+        self.assertEqual(speed.missing(made, runs), "Not compared, 1: `1`.")
 
     def test_a_modelled_rate_has_three_digits(self):
         for value, words in ((1234.5, "1234"), (123.4, "123"), (12.34, "12.3"), (1.234, "1.23")):

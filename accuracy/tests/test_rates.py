@@ -134,9 +134,9 @@ class Launched(unittest.TestCase):
         def entry(m, count, seconds):
             return {"name": "gemm", "work": {"m": m}, "count": count, "seconds": seconds}
 
-        before = {"work": [entry(1, 2, 0.5), entry(2, 7, 1.0)], "time": {"total": 1.0}}
+        before = {"work": [entry(1, 2, 0.5), entry(2, 7, 1.0)], "time": [{"total": 1.0}]}
         after = {"work": [entry(1, 8, 2.0), entry(2, 7, 1.0), entry(3, 3, 0.3)],
-                 "time": {"total": 4.0}}
+                 "time": [{"total": 4.0}]}
         self.assertEqual(
             [(it["work"]["m"], it["count"], it["seconds"]) for it in launched.works(before, after, 3)],
             [(1, 2, 0.5), (3, 1, 0.3 / 3)],

@@ -33,10 +33,11 @@ def key(it):
 
 
 def split(before, after, steps):
-    """Where the time of a step went, if the report tells."""
-    if not after.get("time"):
+    """Where the time of a step went, on the first device; none if it launched nothing."""
+    if not after["time"]:
         return None
-    earlier = before.get("time") or {}
+    earlier = before["time"][0] if before["time"] else {}
     return {
-        name: (seconds - earlier.get(name, 0.0)) / steps for name, seconds in after["time"].items()
+        name: (seconds - earlier.get(name, 0.0)) / steps
+        for name, seconds in after["time"][0].items()
     }

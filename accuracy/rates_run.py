@@ -79,7 +79,7 @@ def measure(rates, works):
 
 
 def on_virtual_gpu(rates, works, answers):
-    """Runs the workloads of rates of one environment and card; puts each rate and what came of it into a queue."""
+    """Runs the workloads of one environment and card; puts each rate and what came of it into a queue."""
     left = dict(enumerate(rates))
     with tempfile.TemporaryDirectory() as folder:
         asked = Path(folder, "jobs.json")
@@ -87,7 +87,7 @@ def on_virtual_gpu(rates, works, answers):
             {"key": index, "workload": rate.workload, "parameters": rate.settings}
             for index, rate in left.items()
         ]))
-        # What filled the card then may miss it by a little now, with other versions. No size depends on values.
+        # What filled the card then may miss it by a little with other versions. No size depends on values.
         command = [
             VRAMFIT, "run", "--gpu", rates[0].profile, "--vram", "200GiB", "--no-shadow", "--",
             python(rates[0].environment), "-B", HERE / "child.py", asked,

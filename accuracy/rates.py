@@ -24,6 +24,7 @@ class Rate:
     profile: str
     torch: str
     cuda: str
+    environment: str
     workload: str
     model: str
     input: str

@@ -64,12 +64,14 @@ def measure(rates, works):
     """Each rate with its answer, as they come."""
     groups = {}
     for rate in rates:
-        groups.setdefault(rate.profile, []).append(rate)
+        groups.setdefault((rate.environment, rate.profile), []).append(rate)
     batches = [
         group[start : start + AT_ONCE]
         for group in groups.values()
         for start in range(0, len(group), AT_ONCE)
     ]
+    for environment, _ in groups:
+        python(environment)
     answers = Queue()
     with ThreadPoolExecutor(PROCESSES) as pool:
         for batch in batches:
@@ -79,32 +81,41 @@ def measure(rates, works):
 
 
 def on_virtual_gpu(rates, works, answers):
-    """Runs the workloads of rates of one card; puts each rate and what came of it into a queue."""
+    """Runs the workloads of one environment and card; puts each rate and what came of it into a queue."""
     left = dict(enumerate(rates))
-    with tempfile.TemporaryDirectory() as folder:
-        asked = Path(folder, "jobs.json")
-        asked.write_text(json.dumps([
-            {"key": index, "workload": rate.workload, "parameters": rate.settings}
-            for index, rate in left.items()
-        ]))
-        # What filled the card then may miss it by a little now, with other versions. No size depends on values.
-        command = [
-            VRAMFIT, "run", "--gpu", rates[0].profile, "--vram", "200GiB", "--no-shadow", "--",
-            python("main"), "-B", HERE / "child.py", asked,
-        ]
-        environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        if works:
-            environment["VRAMFIT_VGPU_ALL_WORK"] = "1"
-        said = Path(folder, "stderr")
-        with said.open("w", encoding="utf-8") as errors, subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
-        ) as process:
-            for line in process.stdout:
-                if line.startswith("{"):
-                    answer = json.loads(line)
-                    answers.put((left.pop(answer["key"]), answer))
+    why = "no answer"
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for key, answer in answered(Path(folder), rates, works):
+                answers.put((left.pop(key), answer))
+            why = Path(folder, "stderr").read_text(encoding="utf-8") or why
+    finally:
         for rate in left.values():
-            answers.put((rate, {"error": said.read_text(encoding="utf-8") or "no answer"}))
+            answers.put((rate, {"error": why}))
+
+
+def answered(folder, rates, works):
+    """The answers of one process's forks, each with its index, as they come."""
+    asked = folder / "jobs.json"
+    asked.write_text(json.dumps([
+        {"key": index, "workload": rate.workload, "parameters": rate.settings}
+        for index, rate in enumerate(rates)
+    ]))
+    # What filled the card then may miss it by a little with other versions. No size depends on values.
+    command = [
+        VRAMFIT, "run", "--gpu", rates[0].profile, "--vram", "200GiB", "--no-shadow", "--",
+        python(rates[0].environment), "-B", HERE / "child.py", asked,
+    ]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    if works:
+        environment["VRAMFIT_VGPU_ALL_WORK"] = "1"
+    with (folder / "stderr").open("w", encoding="utf-8") as errors, subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+    ) as process:
+        for line in process.stdout:
+            if line.startswith("{"):
+                answer = json.loads(line)
+                yield answer["key"], answer
 
 
 def load():

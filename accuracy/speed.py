@@ -3,6 +3,8 @@
 import rates as published
 from tables import by, table
 
+# Rates without a run that are named one by one.
+LISTED = 20
 SPLITS = {"fit": "fitted", "test": "held back"}
 
 
@@ -83,4 +85,8 @@ def missing(rates, runs):
     names = [rate.id for rate in rates if not runs.get(rate.id, {}).get("ms")]
     if not names:
         return ""
-    return "Not compared: " + ", ".join(f"`{name}`" for name in names) + "."
+    if len(names) == len(rates):
+        return f"None of {len(rates)} rates was run yet."
+    if len(names) > LISTED:
+        return f"Not compared: {len(names)} of {len(rates)}."
+    return f"Not compared, {len(names)}: " + ", ".join(f"`{name}`" for name in names) + "."

@@ -11,4 +11,5 @@ if [[ ${1-} != rates ]]; then
     "$VRAMFIT_PYTHON" -B accuracy/run.py "$@"
     [[ $# == 0 ]] || exit 0
 fi
+scripts/frameworks.sh torch-2.6
 exec "$VRAMFIT_PYTHON" -B accuracy/rates_run.py "${@:2}"

@@ -117,7 +117,12 @@ class Words(unittest.TestCase):
         words = speed.parts(RATES[:2], {})
         self.assertEqual(words["speed-count"], "0")
         self.assertEqual(words["speed-cards"], "None yet.")
-        self.assertIn(RATES[0].id, words["speed-missing"])
+        self.assertEqual(words["speed-missing"], "None of 2 rates was run yet.")
+
+    def test_a_rate_that_could_not_be_run_is_named(self):
+        made, runs = run_of((100, 80), (100, 125))
+        del runs["1"]
+        self.assertEqual(speed.missing(made, runs), "Not compared, 1: `1`.")
 
     def test_a_modelled_rate_has_three_digits(self):
         for value, words in ((1234.5, "1234"), (123.4, "123"), (12.34, "12.3"), (1.234, "1.23")):
@@ -129,9 +134,9 @@ class Launched(unittest.TestCase):
         def entry(m, count, seconds):
             return {"name": "gemm", "work": {"m": m}, "count": count, "seconds": seconds}
 
-        before = {"work": [entry(1, 2, 0.5), entry(2, 7, 1.0)], "time": {"total": 1.0}}
+        before = {"work": [entry(1, 2, 0.5), entry(2, 7, 1.0)], "time": [{"total": 1.0}]}
         after = {"work": [entry(1, 8, 2.0), entry(2, 7, 1.0), entry(3, 3, 0.3)],
-                 "time": {"total": 4.0}}
+                 "time": [{"total": 4.0}]}
         self.assertEqual(
             [(it["work"]["m"], it["count"], it["seconds"]) for it in launched.works(before, after, 3)],
             [(1, 2, 0.5), (3, 1, 0.3 / 3)],

@@ -33,9 +33,11 @@ def key(it):
 
 
 def split(before, after, steps):
-    """Where the time of a step went on the first device."""
-    if not after.get("time"):
+    """Where the time of a step went, on the first device; none if it launched nothing."""
+    if not after["time"]:
         return None
-    earlier = before["time"][0] if before.get("time") else {}
-    now = after["time"][0]
-    return {name: (seconds - earlier.get(name, 0.0)) / steps for name, seconds in now.items()}
+    earlier = before["time"][0] if before["time"] else {}
+    return {
+        name: (seconds - earlier.get(name, 0.0)) / steps
+        for name, seconds in after["time"][0].items()
+    }

@@ -2,18 +2,11 @@
 
 import torch
 import torchvision
-import transformers
 from torch import nn
 
 from workloads import stopwatch
-from workloads.timm_models import FORMATS, images
-
-BERT = {
-    "bert-base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
-                  "intermediate_size": 3072},
-    "bert-large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
-                   "intermediate_size": 4096},
-}
+from workloads.bert import Bert
+from workloads.images import FORMATS, images
 
 
 def tensor_cores_for(precision):
@@ -83,11 +76,8 @@ def squad(model, input, batch, precision, **_):
     fp32 their BertAdam steps parameter by parameter. Gradients are clipped together.
     """
     tensor_cores_for(precision)
-    config = transformers.BertConfig(
-        vocab_size=30528, attn_implementation="eager", **BERT[model]
-    )
     with torch.device("cuda"):
-        made = transformers.BertForQuestionAnswering(config)
+        made = Bert(model)
     made = (made.half() if precision == "fp16" else made).train()
     length = input
     ids = torch.randint(30522, (batch, length), device="cuda")
@@ -97,10 +87,7 @@ def squad(model, input, batch, precision, **_):
     update = on_masters(parameters) if precision == "fp16" else BertAdam(parameters).step
 
     def step():
-        loss = made(
-            input_ids=ids, attention_mask=mask, token_type_ids=segments,
-            start_positions=first, end_positions=last,
-        ).loss
+        loss = made(ids, mask, segments, first, last)
         (loss.float() * 65536 if precision == "fp16" else loss).backward()
         update()
         for parameter in parameters:

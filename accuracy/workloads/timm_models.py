@@ -6,20 +6,13 @@ from timm.layers import set_fused_attn
 from torch import nn
 
 from workloads import stopwatch
-
-FORMATS = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}
-
+from workloads.images import FORMATS, images
 
 def model_of(name, layout, attention):
     set_fused_attn(attention == "sdpa")
     with torch.device("cuda"):
         model = timm.create_model(name)
     return model.to(memory_format=FORMATS[layout])
-
-
-def images(batch, size, layout):
-    made = torch.empty(batch, 3, size, size, device="cuda")
-    return made.contiguous(memory_format=FORMATS[layout])
 
 
 def train(model, input, batch, layout, attention, **_):

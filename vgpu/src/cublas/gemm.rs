@@ -27,12 +27,7 @@ const C: Types = Types::all(4, COMPUTE_32F);
 const Z: Types = Types::all(5, COMPUTE_64F);
 
 /// Records `batch` products of m×k by k×n. An empty product launches nothing, as in cuBLAS.
-fn product(
-    call: &'static str,
-    handle: Handle,
-    [m, n, k, batch]: [i32; 4],
-    types: Types,
-) -> i32 {
+fn product(call: &'static str, handle: Handle, [m, n, k, batch]: [i32; 4], types: Types) -> i32 {
     let _pause = host::pause();
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
     if m < 0 || n < 0 || k < 0 || batch < 0 {
@@ -57,7 +52,11 @@ fn product(
         input_type: cuda_name(types.factors),
         compute_type: compute_name(types.compute),
     };
-    answer(state.stream.launch(call, work::product(sizes, types), move || activity::gemm(shape.clone())))
+    answer(
+        state
+            .stream
+            .launch(call, work::product(sizes, types), move || activity::gemm(shape.clone())),
+    )
 }
 
 /// Old callers give a `cudaDataType` as compute type; those numbers are all below 64.

@@ -67,7 +67,10 @@ mod tests {
     fn types_tell_what_multiplies_and_how_large_elements_are() {
         let half = of(Types { factors: 2, result: 0, compute: 68 });
         assert_eq!((half.m, half.n, half.k, half.batch), (2, 3, 5, 7));
-        assert_eq!((half.arithmetic, half.input_bytes, half.output_bytes), (Arithmetic::Fp16, 2, 4));
+        assert_eq!(
+            (half.arithmetic, half.input_bytes, half.output_bytes),
+            (Arithmetic::Fp16, 2, 4)
+        );
         assert_eq!(of(Types::all(0, 68)).arithmetic, Arithmetic::Fp32);
         assert_eq!(of(Types::all(0, 77)).arithmetic, Arithmetic::Tf32);
         assert_eq!(of(Types::all(14, 68)).arithmetic, Arithmetic::Bf16);

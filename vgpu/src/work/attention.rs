@@ -160,10 +160,8 @@ fn backward_sizes(call: &Call) -> Option<(Sizes, bool)> {
     [140, 144].into_iter().find_map(|at| {
         let number = |index: usize| call.number(0, at + 4 * index, 4);
         let (head_size, queries, keys, heads) = (number(0)?, number(2)?, number(3)?, number(4)?);
-        let fits = (1..=65_536).contains(&head_size)
-            && queries > 0
-            && keys > 0
-            && heads == call.grid(1);
+        let fits =
+            (1..=65_536).contains(&head_size) && queries > 0 && keys > 0 && heads == call.grid(1);
         // How many query heads share a key comes before the mask in newer versions, where the rows of
         // the queries are then not next.
         let (word, next) = (number(5)?, number(6)?);

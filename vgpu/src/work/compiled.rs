@@ -16,7 +16,11 @@ fn class(name: &str) -> StreamingClass {
     } else if of("triton_for_") {
         StreamingClass::Optimizer
     } else if of("triton_red_") || of("triton_per_") {
-        if name.contains("norm") { StreamingClass::Normalization } else { StreamingClass::Reduction }
+        if name.contains("norm") {
+            StreamingClass::Normalization
+        } else {
+            StreamingClass::Reduction
+        }
     } else {
         tensors::class(name)
     }
@@ -27,7 +31,7 @@ pub(super) fn rule(signature: &Signature) -> Option<Rule> {
         return None;
     }
     let class = class(&signature.name);
-    Some(Box::new(move |call| streaming(class, python::take_bytes()?, call)))
+    Some(Box::new(move |call| streaming(class, python::bytes()?, call)))
 }
 
 #[cfg(test)]

@@ -27,7 +27,9 @@ pub(super) fn rule(signature: &Signature) -> Option<Rule> {
             let inputs = if inputs > 0 { inputs } else { each * (operands - outputs) as u64 };
             per_element(inputs + each * outputs as u64)
         }
-        "elementwise_kernel" => strided(signature.template(1 + usize::from(signature.template.len() > 2))),
+        "elementwise_kernel" => {
+            strided(signature.template(1 + usize::from(signature.template.len() > 2)))
+        }
         "index_elementwise_kernel" => indexed(signature.template(2)),
         "_scatter_gather_elementwise_kernel" => {
             let functor = signature.template(2);
@@ -150,10 +152,19 @@ fn strided(lambda: &str) -> Option<Rule> {
 /// `index_elementwise_kernel(n, lambda)`: the lambda begins with a table of strides for output, input and
 /// first index; where the index leads, input (or, of `index_put`, output) has no stride.
 fn indexed(lambda: &str) -> Option<Rule> {
-    let element = ["index_kernel_impl", "index_put_kernel_impl", "index_fill_kernel_impl", "index_copy_kernel_impl"]
-        .iter()
-        .find_map(|name| element::bytes(template_of(lambda, name)?.first()?))
-        .or_else(|| element::bytes(template_of(lambda, "OpaqueType").map(|it| format!("OpaqueType<{}>", it[0]))?.as_str()))?;
+    let element = [
+        "index_kernel_impl",
+        "index_put_kernel_impl",
+        "index_fill_kernel_impl",
+        "index_copy_kernel_impl",
+    ]
+    .iter()
+    .find_map(|name| element::bytes(template_of(lambda, name)?.first()?))
+    .or_else(|| {
+        element::bytes(
+            template_of(lambda, "OpaqueType").map(|it| format!("OpaqueType<{}>", it[0]))?.as_str(),
+        )
+    })?;
     let class = StreamingClass::Gather;
     Some(Box::new(move |call| {
         let elements = call.number(0, 0, 4)?;
@@ -198,16 +209,8 @@ fn inputs(functor: &str) -> Option<Vec<u64>> {
 }
 
 /// Functions whose result is a truth value, as they appear in the names of lambdas.
-const PREDICATES: [&str; 8] = [
-    "logical_",
-    "isposinf",
-    "isneginf",
-    "signbit",
-    "isin_",
-    "compare_",
-    "isnan",
-    "isinf",
-];
+const PREDICATES: [&str; 8] =
+    ["logical_", "isposinf", "isneginf", "signbit", "isin_", "compare_", "isnan", "isinf"];
 
 /// Lambdas whose result has another size than their operands.
 const RESULTS: [(&str, u64); 6] = [
@@ -222,8 +225,10 @@ const RESULTS: [(&str, u64); 6] = [
 /// Bytes of an element of each of the operands of `functor`, the result first.
 fn sizes(functor: &str, operands: usize) -> Option<Vec<u64>> {
     if let Some(parameters) = lambda(functor) {
-        let inputs: Vec<u64> = parameters.iter().map(|it| element::bytes(it)).collect::<Option<_>>()?;
-        let known = RESULTS.iter().find(|(name, _)| functor.contains(name)).map(|(_, bytes)| *bytes);
+        let inputs: Vec<u64> =
+            parameters.iter().map(|it| element::bytes(it)).collect::<Option<_>>()?;
+        let known =
+            RESULTS.iter().find(|(name, _)| functor.contains(name)).map(|(_, bytes)| *bytes);
         let predicate = PREDICATES.iter().any(|name| functor.contains(name)).then_some(1);
         // Conditions and masks choose from the values beside them.
         let value = parameters.iter().position(|it| it != "bool").unwrap_or_default();
@@ -261,13 +266,29 @@ mod tests {
         for (functor, operands, expected) in [
             ("at::native::FillFunctor<float>", 1, vec![4]),
             ("at::native::CUDAFunctor_add<c10::Half>", 3, vec![2, 2, 2]),
-            ("at::native::BinaryFunctor<long, long, bool, at::native::CompareEqFunctor<long> >", 3, vec![1, 8, 8]),
+            (
+                "at::native::BinaryFunctor<long, long, bool, at::native::CompareEqFunctor<long> >",
+                3,
+                vec![1, 8, 8],
+            ),
             ("at::native::AUnaryFunctor<float, double, bool, F<double> >", 2, vec![1, 8]),
             ("at::native::anonymous::CompareFunctor<long>", 3, vec![1, 8, 8]),
-            ("at::native::float16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}", 2, vec![2, 4]),
-            ("a::where_kernel_impl(T&)::{lambda()#1}::operator()() const::{lambda(bool, c10::BFloat16, c10::BFloat16)#1}", 4, vec![2, 1, 2, 2]),
+            (
+                "at::native::float16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}",
+                2,
+                vec![2, 4],
+            ),
+            (
+                "a::where_kernel_impl(T&)::{lambda()#1}::operator()() const::{lambda(bool, c10::BFloat16, c10::BFloat16)#1}",
+                4,
+                vec![2, 1, 2, 2],
+            ),
             ("a::masked_fill_kernel(T&)::{lambda(float, bool)#1}", 3, vec![4, 4, 1]),
-            ("a::logical_not_kernel_cuda(T&)::{lambda()#1}::operator()() const::{lambda(float)#1}", 2, vec![1, 4]),
+            (
+                "a::logical_not_kernel_cuda(T&)::{lambda()#1}::operator()() const::{lambda(float)#1}",
+                2,
+                vec![1, 4],
+            ),
         ] {
             assert_eq!(sizes(functor, operands), Some(expected), "{functor}");
         }

@@ -104,7 +104,8 @@ pub(super) fn rule(signature: &Signature) -> Option<Rule> {
     }
     let (metadata, functor) = (signature.template(0), signature.template(1));
     let open = metadata.find("Metadata<")? + "Metadata".len();
-    let depth = number(super::signature::split(super::signature::within(&metadata[open..])?).last()?)?;
+    let depth =
+        number(super::signature::split(super::signature::within(&metadata[open..])?).last()?)?;
     let layout = Layout::of(metadata, depth as usize)?;
     let name = functor.split('<').next()?.rsplit("::").next()?;
     let types = template_of(functor, name)?;

@@ -17,11 +17,7 @@ impl Signature {
         let symbol = Symbol::new(name).ok().and_then(|symbol| symbol.demangle().ok());
         match symbol {
             Some(text) => Self::read(&text),
-            None => Self {
-                name: name.to_owned(),
-                template: Vec::new(),
-                parameters: Vec::new(),
-            },
+            None => Self { name: name.to_owned(), template: Vec::new(), parameters: Vec::new() },
         }
     }
 
@@ -53,9 +49,8 @@ impl Signature {
         let path = &text[..template.unwrap_or(end)];
         Self {
             name: path.rsplit("::").next().unwrap_or(path).to_owned(),
-            template: template.map_or(Vec::new(), |at| {
-                inner(at, text[..end].rfind('>').unwrap_or(end))
-            }),
+            template: template
+                .map_or(Vec::new(), |at| inner(at, text[..end].rfind('>').unwrap_or(end))),
             parameters: inner(end, close),
         }
     }
@@ -101,7 +96,8 @@ pub(super) fn template_of(text: &str, name: &str) -> Option<Vec<String>> {
     loop {
         let at = from + text[from..].find(name)?;
         let rest = &text[at + name.len()..];
-        let begins = text[..at].chars().next_back().is_none_or(|it| !it.is_alphanumeric() && it != '_');
+        let begins =
+            text[..at].chars().next_back().is_none_or(|it| !it.is_alphanumeric() && it != '_');
         if begins && rest.starts_with('<') {
             return Some(split(within(rest)?));
         }

@@ -1,6 +1,8 @@
 //! Kernels whose arguments are pointers and sizes: which operand has how many elements.
 
-use vramfit_vgpu_cost::StreamingClass::{self, Elementwise, Gather, Normalization, Reduction, Window};
+use vramfit_vgpu_cost::StreamingClass::{
+    self, Elementwise, Gather, Normalization, Reduction, Window,
+};
 
 use super::call::Call;
 use super::element;
@@ -183,7 +185,11 @@ const ROWS: &[Row] = &[
     ),
     ("adaptivemaxpool", Window, &[(&[0], &[X, A(3), A(4)]), (&[1, 2], &[X, A(5), A(6)])]),
     ("adaptivemaxgradinput", Window, &[(&[0], &[X, A(3), A(4)]), (&[1, 2], &[X, A(5), A(6)])]),
-    ("atomicadaptivemaxgradinput", Window, &[(&[0], &[X, A(3), A(4)]), (&[1, 2], &[X, A(5), A(6)])]),
+    (
+        "atomicadaptivemaxgradinput",
+        Window,
+        &[(&[0], &[X, A(3), A(4)]), (&[1, 2], &[X, A(5), A(6)])],
+    ),
     // UpSampleNearest2d.cu, UpSampleBilinear2d.cu; others describe their tensors.
     (
         "upsample_nearest2d_out_frame",
@@ -229,11 +235,7 @@ const ROWS: &[Row] = &[
     ),
     ("col2im_batched_kernel", Window, &[(&[1], &[A(2), A(3)]), (&[16], &[A(0), A(3)])]),
     // Embedding.cu, EmbeddingBackwardKernel.cu, Indexing.cu, IndexKernelUtils.cu.
-    (
-        "embedding_backward_feature_kernel",
-        Gather,
-        &[(&[0], &[A(3)]), (&[1, 2, 2], &[A(3), A(4)])],
-    ),
+    ("embedding_backward_feature_kernel", Gather, &[(&[0], &[A(3)]), (&[1, 2, 2], &[A(3), A(4)])]),
     ("compute_grad_weight", Gather, &[(&[0], &[A(3)]), (&[1], &[A(3), A(4)])]),
     ("vectorized_gather_kernel", Gather, &[(&[0, 1], &[A(3), A(4)]), (&[2], &[A(3)])]),
     ("indexSelectLargeIndex", Gather, &[(&[0, 1], &[A(5)]), (&[2], &[T(2)])]),
@@ -327,10 +329,9 @@ fn factor(signature: &Signature, of: Of) -> Option<Factor> {
             let (argument, bytes) = number(index)?;
             Factor::Divisor { argument, bytes }
         }
-        T(index) => Factor::Tensor(Described::of(
-            signature,
-            place(index, signature.parameters.len())?,
-        )?),
+        T(index) => {
+            Factor::Tensor(Described::of(signature, place(index, signature.parameters.len())?)?)
+        }
         X => Factor::Grid(0),
         Y => Factor::Grid(1),
     })

@@ -30,7 +30,9 @@ impl Described {
         let (element, index, dimensions) = match &template[..] {
             [element, index] if name[..open].ends_with("TensorInfo") => (element, index, None),
             // Since 2.10 the types of single elements come before.
-            [.., element, dimensions, _, index] if name[..open].contains("PackedTensorAccessor") => {
+            [.., element, dimensions, _, index]
+                if name[..open].contains("PackedTensorAccessor") =>
+            {
                 (element, index, Some(number(dimensions)? as usize))
             }
             _ => return None,
@@ -130,9 +132,29 @@ pub(super) fn class(name: &str) -> StreamingClass {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if has(&["norm", "moments", "statistics"]) {
         StreamingClass::Normalization
-    } else if has(&["pool", "upsample", "pad", "grid_sampl", "im2col", "col2im", "vol2", "depthwise", "roi"]) {
+    } else if has(&[
+        "pool",
+        "upsample",
+        "pad",
+        "grid_sampl",
+        "im2col",
+        "col2im",
+        "vol2",
+        "depthwise",
+        "roi",
+    ]) {
         StreamingClass::Window
-    } else if has(&["index", "gather", "scatter", "sort", "topk", "embedding", "unique", "select", "scan"]) {
+    } else if has(&[
+        "index",
+        "gather",
+        "scatter",
+        "sort",
+        "topk",
+        "embedding",
+        "unique",
+        "select",
+        "scan",
+    ]) {
         StreamingClass::Gather
     } else if has(&["softmax", "loss", "reduce", "gradinput"]) {
         StreamingClass::Reduction

@@ -41,7 +41,15 @@ impl Network {
         let Some(arithmetic) = asks::arithmetic(self.data_type, self.tensor_cores) else {
             return Work::Unknown;
         };
-        Work::Product(Product { m, n, k, batch: 1, arithmetic, input_bytes: bytes, output_bytes: bytes })
+        Work::Product(Product {
+            m,
+            n,
+            k,
+            batch: 1,
+            arithmetic,
+            input_bytes: bytes,
+            output_bytes: bytes,
+        })
     }
 }
 

@@ -31,6 +31,7 @@ mod cupti;
 mod cusolver;
 mod cusparse;
 mod data_type;
+mod demangle;
 mod device;
 mod driver;
 mod entry;

@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn operands_that_are_not_there_take_no_bytes() {
-        let name = "_ZN2at6native12_GLOBAL__N_128vectorized_layer_norm_kernelIffLb0EEEviT0_PKT_S5_S5_PS3_S6_PS4_";
+        let name = "_ZN2at6native53_GLOBAL__N__21739cd4_20_layer_norm_kernel_cu_9c5ada8a28vectorized_layer_norm_kernelIffLb0EEEviT0_PKT_S6_S6_PS3_S7_PS4_";
         let rule = rule(&Signature::of(name)).unwrap();
         let bytes = |bias: usize| {
             let (columns, epsilon, data) = (768_i32, 0_f32, 0x1000_usize);

@@ -1,6 +1,7 @@
 //! What a probe asks and what comes back: data only.
 
 use std::fmt;
+use std::ops::{Add, Mul, Sub};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -145,8 +146,7 @@ pub struct Ran {
     /// Times the allocator had to flush its cache to go on (`num_alloc_retries`). A point that runs
     /// only so is not counted as fitting.
     pub allocator_retries: u64,
-    /// Wall time of one whole optimizer step in seconds: of the training on a real GPU, of
-    /// PyTorch's own dispatch on a virtual one.
+    /// One whole optimizer step in seconds: of wall time on a real GPU, of virtual time on a virtual one.
     pub step_seconds: f64,
     /// Where that time goes; only known of a virtual GPU.
     #[serde(default)]
@@ -171,6 +171,46 @@ pub struct StepTime {
     pub host: f64,
     /// What PyTorch's dispatch took on the host in all, most of it while the device worked.
     pub dispatch: f64,
+}
+
+impl StepTime {
+    /// Part by part.
+    fn with(self, other: Self, each: impl Fn(f64, f64) -> f64) -> Self {
+        Self {
+            total: each(self.total, other.total),
+            compute: each(self.compute, other.compute),
+            memory: each(self.memory, other.memory),
+            launch: each(self.launch, other.launch),
+            transfer: each(self.transfer, other.transfer),
+            host: each(self.host, other.host),
+            dispatch: each(self.dispatch, other.dispatch),
+        }
+    }
+}
+
+impl Add for StepTime {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        self.with(other, |a, b| a + b)
+    }
+}
+
+impl Sub for StepTime {
+    type Output = Self;
+
+    /// No part is below zero.
+    fn sub(self, other: Self) -> Self {
+        self.with(other, |a, b| (a - b).max(0.0))
+    }
+}
+
+impl Mul<f64> for StepTime {
+    type Output = Self;
+
+    fn mul(self, times: f64) -> Self {
+        self.with(self, |part, _| part * times)
+    }
 }
 
 /// A point with its outcome and where the numbers come from.

@@ -20,6 +20,7 @@ from . import operators
 from .finite import finite_so_far, keep_finite
 from .host import alias, fill, one_thread, write
 from .known import known
+from .library import require
 from .notes import notes
 
 # Results of up to so many bytes are computed: what steers a program is small, and a larger tensor
@@ -35,6 +36,8 @@ _generator = torch.Generator()
 _generator.manual_seed(0)
 
 Kernel = Callable[..., Any]
+# The clock stands still while this package is at work.
+_pause, _resume = require().pause, require().resume
 is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
 
 
@@ -96,9 +99,13 @@ class Operator:
         self._outcomes = [at for at, it in enumerate(schema.returns) if it.name == "info"]
 
     def call(self, keys: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Calls the CUDA kernel."""
+        """Calls the CUDA kernel, whose time is the program's."""
         known.catch_up()
-        return self.original.call_boxed(keys, *args, **kwargs)
+        _resume()
+        try:
+            return self.original.call_boxed(keys, *args, **kwargs)
+        finally:
+            _pause()
 
     def boxed(self, args: tuple[Any, ...]) -> Sequence[Any]:
         """The arguments as a boxed call takes them: where the schema says tensor, PyTorch hands us
@@ -252,6 +259,19 @@ def _as_tensor(number: Any, other: Tensor | None) -> Tensor:
 @functools.lru_cache(1024)
 def _number(kind: type, number: Any, dtype: torch.dtype) -> Tensor:
     return torch.scalar_tensor(number, dtype=dtype, device=CPU)
+
+
+def aside(kernel: Kernel) -> Kernel:
+    """`kernel`, whose own time is not the program's."""
+
+    def paused(*args: Any, **kwargs: Any) -> Any:
+        _pause()
+        try:
+            return kernel(*args, **kwargs)
+        finally:
+            _resume()
+
+    return paused
 
 
 def computed(operator: Operator) -> Kernel:

@@ -28,6 +28,12 @@ class Library:
         self.hand_over = process.vramfit_vgpu_notes
         self.hand_over.argtypes = [ctypes.c_char_p]
         self.hand_over.restype = ctypes.c_int
+        self.pause = process.vramfit_vgpu_pause
+        self.pause.argtypes = []
+        self.pause.restype = None
+        self.resume = process.vramfit_vgpu_resume
+        self.resume.argtypes = []
+        self.resume.restype = None
         self.report = process.vramfit_vgpu_report
         self.report.argtypes = []
         self.report.restype = None

@@ -10,7 +10,7 @@ import torch
 from torch._ops import OpOverload
 
 from . import operators, reading, sizes
-from .computing import Operator, computed, forgotten, unscaled
+from .computing import Operator, aside, computed, forgotten, unscaled
 from .notes import notes
 
 # A library takes its kernels along when it goes.
@@ -104,7 +104,7 @@ def _override(
     name = op.name().partition("::")[2]
     _overridden.add(op.name())
     try:
-        kernel = make(Operator(op, base, torch.library.get_kernel(op, key)))
+        kernel = aside(make(Operator(op, base, torch.library.get_kernel(op, key))))
         with warnings.catch_warnings():
             # PyTorch warns of a kernel that takes another's place: that is meant.
             warnings.simplefilter("ignore")

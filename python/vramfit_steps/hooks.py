@@ -6,7 +6,6 @@ import atexit
 import functools
 import os
 import sys
-import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import Any
 import torch
 from torch.optim import optimizer as optim
 
-from vramfit_torch import about, allocator
+from vramfit_torch import about, allocator, clock
+from vramfit_torch.clock import Split, Stamp, Took
 
 from . import memory
 from .progress import Progress, of_this_process, wait_to_be_ended
@@ -31,10 +31,14 @@ def _harmless(hook: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(hook)
     def tried(*arguments: Any, **named: Any) -> None:
+        # What this package does takes time that is not the program's.
+        clock.pause()
         try:
             hook(*arguments, **named)
         except Exception as error:
             print(f"vramfit: {hook.__name__}: {type(error).__name__}: {error}", file=sys.stderr)
+        finally:
+            clock.resume()
 
     return tried
 
@@ -55,8 +59,8 @@ class Watch:
         # By id: an optimizer may refuse to be hashed. Kept, so that no id is given out twice.
         self.optimizers: dict[int, Any] = {}
         self.steps: dict[int, int] = {}
-        self.begun = 0.0
-        self.last = 0.0
+        self.begun: Stamp | None = None
+        self.last: Stamp | None = None
 
     def begin_in_child(self) -> None:
         """A forked child may train, unless its parent has used CUDA: then it cannot."""
@@ -86,10 +90,11 @@ class Watch:
         self.steps[id(optimizer)] = self.steps.get(id(optimizer), 0) + 1
         steps = min(self.steps.values())
         progress = self.progress
-        progress.optimizer_seconds.append(now - self.begun)
+        if self.begun:
+            _append(progress.optimizer_seconds, progress.optimizer_times, self.begun.until(now))
         if steps > progress.steps:
             if self.last:
-                progress.step_seconds.append(now - self.last)
+                _append(progress.step_seconds, progress.step_times, self.last.until(now))
             self.last = now
         progress.steps = steps
         before, progress.optimizer_state = (
@@ -150,14 +155,20 @@ class Watch:
             self.progress.cudnn = about.cudnn()
         self.progress.write(self.folder)
 
-    def _now(self) -> float:
+    def _now(self) -> Stamp:
         if torch.cuda.is_initialized():
             torch.cuda.synchronize()
-        return time.perf_counter()
+        return Stamp.now()
 
     def _is_own(self) -> bool:
         """Whether this is no forked child, which has its parent's notes."""
         return os.getpid() == self.progress.pid
+
+
+def _append(seconds: list[float], times: list[Split], took: Took) -> None:
+    seconds.append(took.seconds)
+    if took.split:
+        times.append(took.split)
 
 
 def begin(folder: str) -> None:

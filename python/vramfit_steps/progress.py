@@ -15,6 +15,7 @@ import torch
 
 from vramfit_torch import about
 from vramfit_torch.allocator import Device
+from vramfit_torch.clock import Split
 
 
 @dataclass
@@ -36,6 +37,8 @@ class Progress:
     out_of_memory: list[int] = field(default_factory=list)
     step_seconds: list[float] = field(default_factory=list)
     optimizer_seconds: list[float] = field(default_factory=list)
+    step_times: list[Split] = field(default_factory=list)
+    optimizer_times: list[Split] = field(default_factory=list)
 
     def write(self, folder: Path) -> None:
         """Writes it so that a reader never sees half of it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+from vramfit_torch.clock import Stamp, Took
 
 from .definition import Definition
 from .faults import PointFault, users
@@ -88,25 +89,25 @@ class Trainer:
         self.batch: Any = None
         self.loss: Any = None
 
-    def step(self, at: Callable[[Border], None]) -> float:
-        """One optimizer step, and how long it takes in seconds, micro-steps that are left out
-        counted as long as the last one run."""
+    def step(self, at: Callable[[Border], None]) -> Took:
+        """One optimizer step, and what it takes, micro-steps that are left out counted as long as
+        the last one run."""
         start = now()
         with users("`zero_grad` of the optimizer"):
             self.optimizer.zero_grad()
         at(Border.AFTER_ZERO_GRAD)
         run = min(self.recipe.accumulation, MICRO_STEPS_RUN)
-        left_out = 0.0
+        left_out = Took()
         for _ in range(run):
             micro_start = now()
             self._micro_step(self.recipe.micro_batch, at)
-            left_out = (self.recipe.accumulation - run) * (now() - micro_start)
+            left_out = micro_start.until(now()) * (self.recipe.accumulation - run)
         if self.recipe.remainder:
             self._micro_step(self.recipe.remainder, at)
         at(Border.BEFORE_OPTIMIZER)
         self._update()
         at(Border.AFTER_OPTIMIZER)
-        return now() - start + left_out
+        return start.until(now()) + left_out
 
     def evaluate(self) -> None:
         """One evaluation batch, where the workload has one."""
@@ -202,10 +203,10 @@ def make_optimizer(
     return torch.optim.AdamW(parameters, lr=LEARNING_RATE, **how)
 
 
-def now() -> float:
-    """The time in seconds once the device has done all it was given."""
+def now() -> Stamp:
+    """The time once the device has done all it was given."""
     torch.cuda.synchronize(DEVICE)
-    return time.perf_counter()
+    return Stamp.now()
 
 
 def _checked(loss: Any) -> torch.Tensor:

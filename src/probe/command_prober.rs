@@ -18,7 +18,7 @@ use super::trial::{End, Ended, Start, Trial};
 use super::{GpuProber, Prober, Record};
 use crate::device::{Gpu, Sampler, Sight, Whose, python_environment, read_run_reports};
 use crate::error::{Error, ErrorKind, one_line};
-use crate::measurement::{Measurement, Memory, Outcome, Point, Ran};
+use crate::measurement::{Measurement, Memory, Outcome, Point, Ran, StepTime};
 use crate::units::Bytes;
 use crate::workload::{Command, Values, Variable, Workload};
 
@@ -277,6 +277,7 @@ impl Run<'_> {
             return Ok(Ran { memory, allocator_retries: 0, step_seconds: 0.0, step_time: None });
         };
         let device = largest.device();
+        let step_time = self.step_time(largest);
         let Progress { weights, gradients, optimizer_state, activations, .. } = **largest;
         let named = weights + gradients + optimizer_state + activations;
         Ok(Ran {
@@ -292,8 +293,8 @@ impl Run<'_> {
                 device_peak: peak,
             },
             allocator_retries: training.iter().map(|it| it.device().retries).max().unwrap_or(0),
-            step_seconds: self.step_seconds(largest),
-            step_time: None,
+            step_seconds: step_time.map_or_else(|| self.step_seconds(largest), |it| it.total),
+            step_time,
         })
     }
 
@@ -320,11 +321,27 @@ impl Run<'_> {
             times.get(times.len() / 2).copied().unwrap_or(0.0)
         };
         let (step, optimizer) = (median(&of.step_seconds), median(&of.optimizer_seconds));
+        (step - optimizer).max(0.0) * self.repeats() + optimizer.min(step)
+    }
+
+    /// Virtual time of a whole optimizer step, on a virtual GPU. All of it but the dispatch is the same
+    /// each time, and that takes longer the busier the machine is: the quietest step counts.
+    fn step_time(&self, of: &Progress) -> Option<StepTime> {
+        let quietest =
+            |times: &[StepTime]| times.iter().copied().min_by(|a, b| a.total.total_cmp(&b.total));
+        let step = quietest(&of.step_times)?;
+        let optimizer = quietest(&of.optimizer_times).unwrap_or_default();
+        // One optimizer of several may take longer than a step of another.
+        let optimizer = if optimizer.total > step.total { step } else { optimizer };
+        Some((step - optimizer) * self.repeats() + optimizer)
+    }
+
+    /// How often what lies between two optimizer steps comes in a whole one.
+    fn repeats(&self) -> f64 {
         if !self.command.varies(Variable::Accumulation) {
-            return step;
+            return 1.0;
         }
-        let times = f64::from(self.point.accumulation) / f64::from(self.values.accumulation.max(1));
-        (step - optimizer).max(0.0) * times + optimizer
+        f64::from(self.point.accumulation) / f64::from(self.values.accumulation.max(1))
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::measurement::StepTime;
 use crate::units::Bytes;
 
 /// Names the folder where processes tell how far they are, and marks whatever a run started.
@@ -33,6 +34,9 @@ pub(super) struct Progress {
     pub(super) step_seconds: Vec<f64>,
     /// Of the optimizer's own part.
     pub(super) optimizer_seconds: Vec<f64>,
+    /// The same on a virtual GPU, with where it goes; else empty.
+    pub(super) step_times: Vec<StepTime>,
+    pub(super) optimizer_times: Vec<StepTime>,
 }
 
 /// PyTorch's own statistics of one device.

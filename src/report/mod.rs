@@ -6,6 +6,7 @@ mod replay;
 mod run;
 mod sparkline;
 mod table;
+mod time;
 
 use crate::plan::Plan;
 

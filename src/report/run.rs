@@ -4,6 +4,7 @@ use serde::Serialize;
 use vramfit_vgpu_schema::{EndedBy, OutOfMemory, Report};
 
 use super::sparkline::sparkline;
+use super::time;
 use crate::device::RunReports;
 use crate::units::Bytes;
 
@@ -45,6 +46,7 @@ pub fn summary(document: &RunDocument<'_>, seen: &RunReports, timeline: bool) ->
     lines.extend(peaks(document));
     for report in document.processes {
         lines.extend(process(report, document));
+        lines.extend(time::lines(report, &name(report, document), document.gpus));
         if timeline {
             lines.extend(timelines(report));
         }

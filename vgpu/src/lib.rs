@@ -32,6 +32,7 @@ mod cupti;
 mod cusolver;
 mod cusparse;
 mod data_type;
+mod demangle;
 mod device;
 mod driver;
 mod entry;

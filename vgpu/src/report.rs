@@ -5,6 +5,7 @@ use std::path::Path;
 
 use vramfit_vgpu_schema::{KernelCount, ProcessPeak, Report, SCHEMA, folder};
 
+use crate::demangle::demangled;
 use crate::device::Machine;
 use crate::{activity, clock, cudnn, device, entry, kernel, memory, processes, python, timeline};
 
@@ -87,6 +88,9 @@ fn collect(machine: &Machine) -> Option<Report> {
     let mut work = clock::works();
     if std::env::var_os(folder::ALL_WORK_VARIABLE).is_none_or(|it| it != "1") {
         work.truncate(MOST_LISTED);
+    }
+    for it in &mut work {
+        it.name = demangled(&it.name);
     }
     Some(Report {
         schema: SCHEMA,

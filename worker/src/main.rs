@@ -22,6 +22,7 @@ mod serve;
 #[expect(unsafe_code, reason = "calls libtorch and libc")]
 mod shim;
 mod step;
+mod time;
 
 use std::process::ExitCode;
 

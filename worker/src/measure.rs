@@ -9,11 +9,18 @@ use vramfit::workload::{Precision, Workload};
 
 use crate::failure;
 use crate::family;
+use crate::shim::clock;
 use crate::shim::device::{self, Allocator};
 use crate::step::{Border, Trainer};
+use crate::time::Took;
 
 /// Fewest steps that show a point's memory: optimizer state comes with the first.
 const FEWEST_STEPS: u32 = 2;
+
+/// Most steps of which a virtual GPU's time is the quietest, and the most that those beyond the first may
+/// take, in seconds of wall time.
+const MOST_TIMED: usize = 3;
+const MOST_TIMED_SECONDS: f64 = 0.1;
 
 /// What became of a point, and the training that holds its memory.
 pub(crate) struct Measured {
@@ -85,24 +92,48 @@ fn train(
     }
     let mut parts = Parts { weights: statistics(device)?.allocated, ..Parts::default() };
     let trainer = held.insert(Trainer::new(model, workload, point, device));
-    let mut durations = Vec::new();
+    let mut took = Vec::new();
     for step in 0..steps {
         let mut read = |border| {
+            let _pause = clock::pause();
             parts.read(border, step, statistics(device)?.allocated);
             Ok(())
         };
-        let duration = trainer.step(&mut read)?;
+        let of_step = trainer.step(&mut read)?;
         if step > 0 {
-            durations.push(duration);
+            took.push(of_step);
         }
     }
     let after = statistics(device)?;
+    let took = match quietest(&took) {
+        Some(first) => timed(trainer, first)?,
+        None => median(took),
+    };
     Ok(Ran {
         memory: parts.memory(&after),
         allocator_retries: u64::try_from(after.retries - before.retries).unwrap_or(0),
-        step_seconds: median(durations),
-        step_time: None,
+        step_seconds: took.seconds(),
+        step_time: took.split,
     })
+}
+
+/// Runs some more steps on a virtual GPU where that is quick; the quietest of them and `first`. All of a
+/// step but PyTorch's dispatch is the same each time, and that takes longer the busier the machine is.
+fn timed(trainer: &mut Trainer, first: Took) -> Result<Took, Failure> {
+    let mut took = vec![first];
+    let mut spent = 0.0;
+    while took.len() < MOST_TIMED && spent + first.wall < MOST_TIMED_SECONDS {
+        let of_step = trainer.step(&mut |_| Ok(()))?;
+        spent += of_step.wall;
+        took.push(of_step);
+    }
+    Ok(quietest(&took).unwrap_or(first))
+}
+
+/// What took least virtual time; none on a real GPU.
+fn quietest(took: &[Took]) -> Option<Took> {
+    let of_virtual = took.iter().filter(|it| it.split.is_some());
+    of_virtual.min_by(|a, b| a.seconds().total_cmp(&b.seconds())).copied()
 }
 
 fn check(point: &Point, steps: u32) -> Result<(), String> {
@@ -176,12 +207,12 @@ fn works(device: Device) -> bool {
     catch_unwind(|| tch::Cuda::synchronize(index as i64)).is_ok()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => values[middle],
-        _ => (values[middle - 1] + values[middle]) / 2.0,
+fn median(mut took: Vec<Took>) -> Took {
+    took.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    let middle = took.len() / 2;
+    match took.len() {
+        0 => Took::default(),
+        n if n % 2 == 1 => took[middle],
+        _ => (took[middle - 1] + took[middle]) * 0.5,
     }
 }

@@ -1,7 +1,5 @@
 //! One training step, in the order in which PyTorch users write it.
 
-use std::time::Instant;
-
 use tch::{Device, Kind, TchError, Tensor};
 use vramfit::measurement::Point;
 use vramfit::workload::{Checkpointing, Precision, Workload};
@@ -11,6 +9,7 @@ use crate::family::{Batch, Model};
 use crate::optimizer::Optimizer;
 use crate::scaler::Scaler;
 use crate::shim::autocast;
+use crate::time::{Stamp, Took};
 
 /// Equal micro-steps that are really run in one optimizer step. The first makes the gradients, the
 /// second adds to them; from the third on nothing happens that did not happen in the second.
@@ -74,25 +73,25 @@ impl Trainer {
         }
     }
 
-    /// One optimizer step on random batches; returns its duration in seconds, micro-steps that are
-    /// left out counted as long as the last one run. `at` is called at each border.
+    /// One optimizer step on random batches; returns what it takes, micro-steps that are left out
+    /// counted as long as the last one run. `at` is called at each border.
     ///
     /// # Errors
     /// libtorch's own; tch's operators panic instead.
     pub(crate) fn step(
         &mut self,
         at: &mut dyn FnMut(Border) -> Result<(), TchError>,
-    ) -> Result<f64, TchError> {
+    ) -> Result<Took, TchError> {
         let start = self.now();
         at(Border::BeforeZeroGrad)?;
         self.optimizer.zero_grad()?;
         at(Border::AfterZeroGrad)?;
         let run = self.accumulation.min(MICRO_STEPS_RUN);
-        let mut left_out = 0.0;
+        let mut left_out = Took::default();
         for _ in 0..run {
             let micro_start = self.now();
             self.micro_step(self.micro_batch, at)?;
-            left_out = f64::from(self.accumulation - run) * seconds(micro_start, self.now());
+            left_out = micro_start.until(&self.now()) * f64::from(self.accumulation - run);
         }
         if let Some(samples) = self.remainder {
             self.micro_step(samples, at)?;
@@ -100,7 +99,7 @@ impl Trainer {
         at(Border::BeforeOptimizer)?;
         self.update()?;
         at(Border::AfterOptimizer)?;
-        Ok(seconds(start, self.now()) + left_out)
+        Ok(start.until(&self.now()) + left_out)
     }
 
     fn micro_step(
@@ -167,16 +166,12 @@ impl Trainer {
     }
 
     /// The time once the device has done all it was given.
-    fn now(&self) -> Instant {
+    fn now(&self) -> Stamp {
         if let Device::Cuda(index) = self.device {
             tch::Cuda::synchronize(index as i64);
         }
-        Instant::now()
+        Stamp::now()
     }
-}
-
-fn seconds(start: Instant, end: Instant) -> f64 {
-    end.duration_since(start).as_secs_f64()
 }
 
 #[cfg(test)]

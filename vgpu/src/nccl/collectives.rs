@@ -8,10 +8,11 @@ use super::group::submit;
 use super::membership::rank_number;
 use super::operation::{Exchange, Operation};
 use super::reduction::{Reduction, forget_scaled_sum, make_scaled_sum};
+use super::work::work;
 use super::{Failure, finish, status, watchdog};
 use crate::entry::{Out, entry_points};
 use crate::graph::capture;
-use crate::{activity, copy, memory};
+use crate::{activity, clock, copy, memory};
 
 /// One exchange of `count` elements, as the calls below describe it.
 struct Request {
@@ -37,6 +38,7 @@ impl Request {
         self,
         exchange: impl FnOnce(Element, &Communicator) -> Result<Exchange, Failure>,
     ) -> Result<(), Failure> {
+        let _pause = clock::host::pause();
         if capture::is_under_way_on(self.stream) {
             activity::not_implemented("NCCL within a CUDA graph");
             return Err(Failure::new(
@@ -60,8 +62,10 @@ impl Request {
         let mut operation =
             Operation { source, target, bytes, ..Operation::new(&communicator, exchange) };
         operation.look_at_source();
+        let work = work(&operation.exchange, bytes as u64, communicator.ranks() as u64);
         copy::launch_of_known_effect(|| activity::collective(call, bytes as u64));
         submit(operation)?;
+        clock::run(self.stream, call, &work);
         watchdog::queued(self.stream as usize);
         Ok(())
     }

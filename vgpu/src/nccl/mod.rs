@@ -22,6 +22,7 @@ mod operation;
 mod reduction;
 mod room;
 pub(crate) mod watchdog;
+mod work;
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

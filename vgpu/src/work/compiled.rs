@@ -31,7 +31,7 @@ pub(super) fn rule(signature: &Signature) -> Option<Rule> {
         return None;
     }
     let class = class(&signature.name);
-    Some(Box::new(move |call| streaming(class, python::take_bytes()?, call)))
+    Some(Box::new(move |call| streaming(class, python::bytes()?, call)))
 }
 
 #[cfg(test)]

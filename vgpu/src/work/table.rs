@@ -1,7 +1,7 @@
 //! Kernels whose arguments are pointers and sizes: which operand has how many elements.
 
 use vramfit_vgpu_cost::StreamingClass::{
-    self, Elementwise, Gather, Normalization, Reduction, Window,
+    self, Elementwise, Gather, Normalization, Optimizer, Reduction, Window,
 };
 
 use super::call::Call;
@@ -268,6 +268,20 @@ const ROWS: &[Row] = &[
     ("DeviceScanKernel", Gather, &[(&[0, 1], &[A(-1)])]),
     // AmpKernels.cu.
     ("amp_update_scale_cuda_kernel", Elementwise, &[(&[0, 0, 1, 1, 2], &[])]),
+    // bitsandbytes 0.50, csrc/kernels.cu: states of one byte, parameters and gradients. What takes half a byte
+    // counts as one.
+    ("kOptimizerStatic8bit2StateBlockwise", Optimizer, &[(&[0, 0, 1, 2, 2, 3, 3], &[A(-1)])]),
+    ("kOptimizerStatic8bit1StateBlockwise", Optimizer, &[(&[0, 0, 1, 2, 2], &[A(-1)])]),
+    ("kOptimizer32bit2State", Optimizer, &[(&[0, 1, 1, 2, 2, 3, 3], &[A(-1)])]),
+    ("kOptimizer32bit1State", Optimizer, &[(&[0, 1, 1, 2, 2], &[A(-1)])]),
+    ("kQuantizeBlockwise", Elementwise, &[(&[1, 3], &[A(-1)])]),
+    ("kQuantizeBlockwiseSmall", Elementwise, &[(&[1, 3], &[A(-1)])]),
+    ("kDequantizeBlockwise", Elementwise, &[(&[1, 3], &[A(-1)])]),
+    ("kInt8VectorQuant", Reduction, &[(&[0, 1], &[A(-2), A(-1)])]),
+    ("kfunc", Elementwise, &[(&[0, 1], &[A(-1)])]),
+    // torchvision, roi_align_kernel.cu: of the input, about as much as there is output.
+    ("roi_align_forward_kernel_impl", Window, &[(&[1, -1], &[A(0)])]),
+    ("roi_align_backward_kernel_impl", Window, &[(&[1, 10, 10], &[A(0)])]),
     // ForeachReduceOp.cu: sums of the chunks' norms, one block a tensor.
     ("lpnorm_cleanup", Reduction, &[(&[0], &[X, A(2)])]),
     ("lpmax_cleanup", Reduction, &[(&[0], &[X, A(2)])]),
@@ -377,4 +391,42 @@ pub(super) fn rule(signature: &Signature) -> Option<Rule> {
         }
         streaming(class, bytes, call)
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use vramfit_vgpu_cost::Work;
+
+    use super::*;
+    use crate::launch::Launch;
+
+    #[test]
+    fn each_kernel_has_one_row() {
+        let names: std::collections::BTreeSet<_> = ROWS.iter().map(|(name, ..)| name).collect();
+        assert_eq!(names.len(), ROWS.len());
+    }
+
+    #[test]
+    fn operands_that_are_not_there_take_no_bytes() {
+        let name = "_ZN2at6native53_GLOBAL__N__21739cd4_20_layer_norm_kernel_cu_9c5ada8a28vectorized_layer_norm_kernelIffLb0EEEviT0_PKT_S6_S6_PS3_S7_PS4_";
+        let rule = rule(&Signature::of(name)).unwrap();
+        let bytes = |bias: usize| {
+            let (columns, epsilon, data) = (768_i32, 0_f32, 0x1000_usize);
+            let pointers = [data, data, bias, data, data, data];
+            let mut arguments = vec![(&raw const columns).cast(), (&raw const epsilon).cast()];
+            arguments.extend(pointers.iter().map(|it| (&raw const *it).cast()));
+            let launch = Launch {
+                grid: [5, 1, 1],
+                block: [32, 4, 1],
+                arguments: arguments.as_ptr(),
+                stream: std::ptr::null_mut(),
+            };
+            match rule(&Call::new(&launch)) {
+                Some(Work::Streaming(it)) => it.bytes,
+                other => panic!("{other:?}"),
+            }
+        };
+        let without = 4 * (2 * 5 * 768 + 768 + 2 * 5);
+        assert_eq!((bytes(0), bytes(0x2000)), (without, without + 4 * 768));
+    }
 }

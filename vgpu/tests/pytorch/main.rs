@@ -6,6 +6,7 @@
 
 mod allocator;
 mod attempts;
+mod clock;
 mod compiled;
 mod convolutions;
 mod cudnn;

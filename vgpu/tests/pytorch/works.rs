@@ -1,24 +1,17 @@
 //! What launches ask of the device, against what the tensors' sizes say.
 
-use std::process::Stdio;
-
 use vramfit_vgpu_cost::{Direction, StreamingClass, Work};
 use vramfit_vgpu_schema::{PricedWork, Report, folder};
 
-use super::machine::{Machine, laptop};
+use super::machine::Machine;
+use super::shadow::{helped, roomy};
 
-/// Runs program `name` with all of its works in the report.
+/// Runs program `name`, with the help of the Python side, and with all of its works in the report.
 #[track_caller]
 fn run(name: &str, arguments: &[&str]) -> (String, Report) {
-    let machine = Machine::new(vec![laptop()]);
-    let child = machine
-        .program(name)
-        .args(arguments)
-        .env(folder::ALL_WORK_VARIABLE, "1")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let machine = Machine::new(vec![roomy()]);
+    let mut program = helped(&machine, name);
+    let child = program.args(arguments).env(folder::ALL_WORK_VARIABLE, "1").spawn().unwrap();
     machine.finish(name, child)
 }
 
@@ -67,4 +60,22 @@ fn launches_ask_for_what_the_tensors_sizes_say() {
     assert!(largest < Some(1 << 32), "a size was misread: {largest:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(output.lines().count() > 150, "only {} checks ran", output.lines().count());
+}
+
+#[test]
+fn hardly_anything_of_a_training_step_rests_on_a_guess() {
+    for model in ["resnet50", "vit", "gpt2", "llama", "lstm", "compiled"] {
+        let (_, report) = run("whole_steps", &[model]);
+        let sum = |works: &mut dyn Iterator<Item = &PricedWork>| {
+            works.fold((0, 0.0), |(count, seconds), it| (count + it.count, seconds + it.seconds))
+        };
+        let (count, seconds) = sum(&mut report.work.iter());
+        let (guessed, guessed_seconds) = sum(&mut report.work.iter().filter(|it| is_guess(it)));
+        let launches = 100.0 * guessed as f64 / count as f64;
+        let time = 100.0 * guessed_seconds / seconds;
+        println!("{model}: {launches:.2} % of {count} launches, {time:.2} % of their time");
+        let names: Vec<_> =
+            report.work.iter().filter(|it| is_guess(it)).map(|it| &it.name).collect();
+        assert!(time < 3.0, "{model}: {time:.1} % of the time is guessed: {names:?}");
+    }
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod autocast;
 pub(crate) mod checkpoint;
+pub(crate) mod clock;
 pub(crate) mod device;
 pub(crate) mod foreach;
 pub(crate) mod process;

@@ -156,7 +156,7 @@ def other():
         x.add_(1)
         end.record()
     timed.replay()
-    check("external events take part in a replay", round(start.elapsed_time(end), 3), 0.1)
+    check("external events take part in a replay", start.elapsed_time(end) > 0, True)
 
 
 def status(call, *arguments):

@@ -30,7 +30,7 @@ pub(super) fn run(
         )
         .hint("name two files"));
     }
-    let workload = inputs::workload(&args.workload, catalog)?;
+    let workload = inputs::workload(&args.workload, args.seq.as_ref(), catalog)?;
     if let (Some(exporter), Some(_)) = (args.export, workload.subject.command()) {
         return Err(Error::bad_value(
             "--export",

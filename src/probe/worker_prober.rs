@@ -188,7 +188,8 @@ impl Prober for WorkerProber<'_> {
         })?;
         let probe_seconds = begun.elapsed().as_secs_f64();
         let evidence = evidence(self.gpu, self.hello.as_ref());
-        let measurement = Measurement { point, outcome, evidence, probe_seconds };
+        let sequence = workload.sequence;
+        let measurement = Measurement { point, sequence, outcome, evidence, probe_seconds };
         if let Some(record) = &mut self.record {
             record.append(&measurement)?;
         }

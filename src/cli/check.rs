@@ -57,6 +57,7 @@ pub(super) fn run(
         setup: *setup,
         launch: launch(&workload.subject, &args.measuring)?,
         workload: workload.clone(),
+        contexts: None,
         goal: *goal,
         settings: vec![*setting],
         objective: Objective::default(),

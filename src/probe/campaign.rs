@@ -264,7 +264,7 @@ pub(super) mod tests {
                 }),
                 false => Outcome::OutOfMemory { message: "CUDA out of memory".to_owned() },
             };
-            Ok(measured(point, outcome))
+            Ok(Measurement { sequence: workload.sequence, ..measured(point, outcome) })
         }
     }
 

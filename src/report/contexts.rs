@@ -1,0 +1,109 @@
+//! What a shorter context buys.
+
+use super::table::{grid, indent, right, wrap};
+use crate::plan::{Answer, Choice, Context, Contexts, Limit, LimitOf, LongestContext, Plan};
+
+/// The lengths beside each other, and the longest that fits.
+pub(super) fn table(contexts: &Contexts, plan: &Plan) -> String {
+    let reference = contexts.lengths.iter().rev().find(|context| context.choice.is_some());
+    let against = reference.map_or(0, |context| context.tokens);
+    let gain = format!("against {against}");
+    let mut grid = grid();
+    grid.set_header(["", "tokens", "micro-batch", "setting", "device peak", "tokens/s", &gain]);
+    for context in &contexts.lengths {
+        let is_recommended = reference.is_some_and(|it| it.tokens == context.tokens);
+        let arrow = if is_recommended { "->" } else { "" };
+        let cells = match &context.choice {
+            Some(choice) => [
+                steps(choice),
+                choice.setting().to_string(),
+                choice.memory.device_peak.to_string(),
+                context.tokens_per_second.map_or_else(|| "-".to_owned(), rate),
+                reference
+                    .filter(|_| !is_recommended)
+                    .and_then(|reference| gained(context, reference))
+                    .unwrap_or_default(),
+            ],
+            None => ["-".to_owned(), answer(context, contexts.limit), dash(), dash(), dash()],
+        };
+        grid.add_row([arrow.to_owned(), context.tokens.to_string()].into_iter().chain(cells));
+    }
+    right(&mut grid, &[1, 2, 4, 5]);
+    let longest = longest(contexts, plan).map(|text| format!("\n{text}")).unwrap_or_default();
+    format!("What a shorter context buys\n{}{longest}", indent(&grid.to_string()))
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn steps(choice: &Choice) -> String {
+    let rest = choice.remainder.map_or_else(String::new, |rest| format!(" + {rest}"));
+    format!("{} x {}{rest}", choice.micro_batch, choice.accumulation)
+}
+
+/// In whole tokens, with a comma after thousands.
+fn rate(tokens_per_second: f64) -> String {
+    let digits = format!("{tokens_per_second:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// How much more a length does than the recommended one: of tokens a second, where those are known.
+fn gained(context: &Context, reference: &Context) -> Option<String> {
+    let (now, then) = (context.choice.as_ref()?, reference.choice.as_ref()?);
+    Some(match (context.tokens_per_second, reference.tokens_per_second) {
+        (Some(now), Some(then)) if then > 0.0 => format!("x{:.2} tokens/s", now / then),
+        _ => {
+            let times = f64::from(now.micro_batch) / f64::from(then.micro_batch.max(1));
+            format!("x{} micro-batch", (times * 100.0).round() / 100.0)
+        }
+    })
+}
+
+/// Why a length has no setting.
+fn answer(context: &Context, limit: Limit) -> String {
+    match &context.answer {
+        Answer::Fits | Answer::DoesNotFit => "not even one sample fits".to_owned(),
+        Answer::BeyondPositions => format!("beyond the model's {} positions", limit.tokens),
+        Answer::NotMeasured { reason } => format!("could not be measured: {reason}"),
+        Answer::NotReached => "stopped before it was known".to_owned(),
+    }
+}
+
+fn longest(contexts: &Contexts, plan: &Plan) -> Option<String> {
+    let all = contexts.longest.iter().map(|longest| {
+        let setting = longest.setting();
+        match longest.tokens {
+            Some(tokens) => {
+                let peak = device_peak(longest, plan);
+                format!("{tokens} tokens with {setting}{peak}{}", end(longest, contexts.limit))
+            }
+            None => format!("none with {setting}"),
+        }
+    });
+    let all: Vec<_> = all.collect();
+    let text = format!("longest that fits with a micro-batch of 1: {}", all.join("; "));
+    (!all.is_empty()).then(|| wrap(&text, "  ", "    "))
+}
+
+fn device_peak(longest: &LongestContext, plan: &Plan) -> String {
+    let measured = longest.evidence.and_then(|index| plan.measurements.get(index)?.ran());
+    measured.map_or_else(String::new, |ran| format!(" ({})", ran.memory.device_peak))
+}
+
+/// What keeps a longest context from being longer.
+fn end(longest: &LongestContext, limit: Limit) -> String {
+    match (longest.next, limit.of) {
+        (Some(next), _) => format!(", {} does not fit", next.tokens),
+        (None, _) if longest.tokens != Some(limit.tokens) => String::new(),
+        (None, LimitOf::Positions) => ", all that the model has".to_owned(),
+        (None, LimitOf::Asked) => ", the longest asked for".to_owned(),
+    }
+}

@@ -1,5 +1,7 @@
 //! Several lengths of context: a campaign for each, and what they have to do with each other.
 
+use std::cmp::Reverse;
+
 use super::planner::Planner;
 use super::progress::Progress;
 use crate::device::Gpu;
@@ -9,6 +11,7 @@ use crate::plan::{
     Answer, Choice, Context, Contexts, Limit, LimitOf, LongestContext, NextContext, Plan,
 };
 use crate::probe::{Campaign, Findings, Longest, Prober, Verified, verify};
+use crate::units::Bytes;
 use crate::workload::{Lengths, Workload};
 
 /// The lengths to compare.
@@ -163,8 +166,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The longest contexts that fit one sample at a time: with the recommended setting, and with the
-    /// one that takes least. None where one length was asked for, or the search ended early.
+    /// The longest contexts that fit one sample at a time: with the recommended setting and, where that
+    /// does not reach the limit, with the one that is expected to go furthest. None where one length was asked for, or the search ended early.
     pub(super) fn search_longest(
         &self,
         gpu: &Gpu,
@@ -179,8 +182,9 @@ impl Planner<'_> {
         progress.say("looking for the longest context that fits".to_owned());
         let best = self.choices(&lengths[chosen(lengths)].findings).into_iter().next();
         let mut settings: Vec<Setting> = best.iter().map(Choice::setting).collect();
-        settings.extend(self.most_saving(lengths).filter(|it| !settings.contains(it)));
         let campaign = self.campaign(&self.workload, gpu);
+        let furthest = self.furthest(lengths, campaign.budget);
+        settings.extend(furthest.filter(|it| !settings.contains(it)));
         let mut found = Vec::new();
         for setting in settings {
             let mut longest = Longest::new(setting);
@@ -188,29 +192,41 @@ impl Planner<'_> {
             let known: Vec<_> = all.collect();
             let range = (asked.within.as_slice(), asked.limit.tokens);
             let ended = longest.search(&campaign, range, &known, prober);
+            let reaches_limit = longest.fits == Some(asked.limit.tokens);
             found.push(longest);
             if let Err(error) = ended {
                 let recommended = chosen(lengths);
                 lengths[recommended].stopped_by(&error);
                 break;
             }
+            if reaches_limit {
+                break;
+            }
         }
         found
     }
 
-    /// The setting with which one sample takes least, at the longest length at which one ran; where
-    /// none did, the last that is searched.
-    fn most_saving(&self, lengths: &[OfLength]) -> Option<Setting> {
-        let least = lengths.iter().find_map(|of_length| {
-            let alone =
-                of_length.findings.measurements.iter().filter(|known| {
-                    known.point == Point::to_probe(known.point.setting, 1, &self.goal)
-                });
-            let peaks = alone
-                .filter_map(|known| Some((known.ran()?.memory.device_peak, known.point.setting)));
-            peaks.min_by_key(|(peak, _)| *peak)
-        });
-        least.map(|(_, setting)| setting).or(self.settings.last().copied())
+    /// The setting that is expected to go furthest: by the line through the two longest lengths at
+    /// which one sample ran, of those that cross the budget at the same length the one that takes
+    /// least. Where none ran at two, the last that is searched.
+    fn furthest(&self, lengths: &[OfLength], budget: Bytes) -> Option<Setting> {
+        let most = self.contexts.as_ref().map_or(0, |asked| asked.limit.tokens);
+        let reach = |setting: &Setting| {
+            let point = Point::to_probe(*setting, 1, &self.goal);
+            // The longest first, as the lengths are.
+            let mut ran = lengths.iter().filter_map(|of_length| {
+                let known = of_length.findings.measurements.iter().find(|it| it.point == point)?;
+                Some((of_length.tokens?, known.ran()?.memory.device_peak))
+            });
+            let ((long, high), (short, low)) = (ran.next()?, ran.next()?);
+            let slope = high.saturating_sub(low).get() as f64 / f64::from(long - short);
+            let left = budget.saturating_sub(high).get() as f64;
+            let crosses = (f64::from(long) + left / slope).min(f64::from(most)) as u32;
+            Some((Reverse(crosses), high))
+        };
+        let reaching = self.settings.iter().filter_map(|it| Some((reach(it)?, *it)));
+        let furthest = reaching.min_by_key(|(reach, _)| *reach).map(|(_, setting)| setting);
+        furthest.or(self.settings.last().copied())
     }
 
     /// Tries on the real card what its twin found at each length, and then the longest context. The

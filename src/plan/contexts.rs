@@ -13,8 +13,9 @@ use crate::workload::{Checkpointing, Precision};
 pub struct Contexts {
     /// Each length, ascending. The plan's recommendation is that of the longest that fits.
     pub lengths: Vec<Context>,
-    /// The longest contexts that fit with one sample in a micro-batch: of the recommended setting,
-    /// then of the one that takes least where that is another. Empty where it was not looked for.
+    /// The longest contexts that fit with one sample in a micro-batch: of the recommended setting and,
+    /// unless that reaches the limit, of the one that is expected to go furthest. Empty where they were
+    /// not looked for.
     pub longest: Vec<LongestContext>,
     /// Up to where it was looked for.
     pub limit: Limit,

@@ -161,7 +161,7 @@ mod tests {
         let (longest, ended) = longest(&[256, 512, 1024], &[256, 512, 1024], 1024);
         assert!(ended.is_ok() && longest.complete);
         assert_eq!((longest.fits, longest.next), (Some(1024), None));
-        assert_eq!(tokens(&longest), []);
+        assert!(longest.tried.is_empty(), "{:?}", tokens(&longest));
     }
 
     #[test]

@@ -29,8 +29,10 @@ pub(super) fn table(contexts: &Contexts, plan: &Plan) -> String {
         grid.add_row([arrow.to_owned(), context.tokens.to_string()].into_iter().chain(cells));
     }
     right(&mut grid, &[1, 2, 4, 5]);
-    let longest = longest(contexts, plan).map(|text| format!("\n{text}")).unwrap_or_default();
-    format!("What a shorter context buys\n{}{longest}", indent(&grid.to_string()))
+    let mut lines = vec!["What a shorter context buys".to_owned(), indent(&grid.to_string())];
+    lines.extend(failures(contexts));
+    lines.extend(longest(contexts, plan));
+    lines.join("\n")
 }
 
 fn dash() -> String {
@@ -67,18 +69,27 @@ fn gained(context: &Context, reference: &Context) -> Option<String> {
     })
 }
 
-/// Why a length has no setting.
+/// Why a length has no setting, in a few words.
 fn answer(context: &Context, limit: Limit) -> String {
     match &context.answer {
         Answer::Fits | Answer::DoesNotFit => "not even one sample fits".to_owned(),
-        Answer::BeyondPositions => format!("beyond the model's {} positions", limit.tokens),
-        Answer::NotMeasured { reason } => format!("could not be measured: {reason}"),
+        Answer::BeyondPositions => format!("the model has {} positions", limit.tokens),
+        Answer::NotMeasured { .. } => "could not be measured".to_owned(),
         Answer::NotReached => "stopped before it was known".to_owned(),
     }
 }
 
+/// Why lengths could not be measured, a line each.
+fn failures(contexts: &Contexts) -> Vec<String> {
+    let failed = contexts.lengths.iter().filter_map(|context| match &context.answer {
+        Answer::NotMeasured { reason } => Some(format!("at {} tokens: {reason}", context.tokens)),
+        _ => None,
+    });
+    failed.map(|text| wrap(&text, "  ", "    ")).collect()
+}
+
 fn longest(contexts: &Contexts, plan: &Plan) -> Option<String> {
-    let all = contexts.longest.iter().map(|longest| {
+    let found = contexts.longest.iter().map(|longest| {
         let setting = longest.setting();
         match longest.tokens {
             Some(tokens) => {
@@ -88,9 +99,9 @@ fn longest(contexts: &Contexts, plan: &Plan) -> Option<String> {
             None => format!("none with {setting}"),
         }
     });
-    let all: Vec<_> = all.collect();
-    let text = format!("longest that fits with a micro-batch of 1: {}", all.join("; "));
-    (!all.is_empty()).then(|| wrap(&text, "  ", "    "))
+    let found: Vec<_> = found.collect();
+    let text = format!("longest that fits with a micro-batch of 1: {}", found.join("; "));
+    (!found.is_empty()).then(|| wrap(&text, "  ", "    "))
 }
 
 fn device_peak(longest: &LongestContext, plan: &Plan) -> String {
@@ -104,6 +115,6 @@ fn end(longest: &LongestContext, limit: Limit) -> String {
         (Some(next), _) => format!(", {} does not fit", next.tokens),
         (None, _) if longest.tokens != Some(limit.tokens) => String::new(),
         (None, LimitOf::Positions) => ", all that the model has".to_owned(),
-        (None, LimitOf::Asked) => ", the longest asked for".to_owned(),
+        (None, LimitOf::Asked) => ", the longest that was asked for".to_owned(),
     }
 }

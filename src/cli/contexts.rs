@@ -50,6 +50,16 @@ impl Asked {
         let (within, beyond) = lengths.iter().partition(|tokens| **tokens <= limit.tokens);
         Some(Self { within, beyond, limit })
     }
+
+    /// Up to where the longest that fits is looked for. A user's code may refuse what was asked for.
+    fn limit(&self, refused: impl Fn(u32) -> bool) -> Limit {
+        let mut taken = self.within.iter().rev().copied().filter(|tokens| !refused(*tokens));
+        let tokens = match self.limit.of {
+            LimitOf::Positions => self.limit.tokens,
+            LimitOf::Asked => taken.next().unwrap_or(self.limit.tokens),
+        };
+        Limit { tokens, ..self.limit }
+    }
 }
 
 impl OfLength {
@@ -180,19 +190,22 @@ impl Planner<'_> {
             return Vec::new();
         }
         progress.say("looking for the longest context that fits".to_owned());
+        let most = asked.limit(|tokens| {
+            lengths.iter().any(|it| it.tokens == Some(tokens) && it.failure.is_some())
+        });
         let best = self.choices(&lengths[chosen(lengths)].findings).into_iter().next();
         let mut settings: Vec<Setting> = best.iter().map(Choice::setting).collect();
         let campaign = self.campaign(&self.workload, gpu);
-        let furthest = self.furthest(lengths, campaign.budget);
+        let furthest = self.furthest(lengths, most, campaign.budget);
         settings.extend(furthest.filter(|it| !settings.contains(it)));
         let mut found = Vec::new();
         for setting in settings {
             let mut longest = Longest::new(setting);
             let all = lengths.iter().flat_map(|it| &it.findings.measurements);
             let known: Vec<_> = all.collect();
-            let range = (asked.within.as_slice(), asked.limit.tokens);
+            let range = (asked.within.as_slice(), most.tokens);
             let ended = longest.search(&campaign, range, &known, prober);
-            let reaches_limit = longest.fits == Some(asked.limit.tokens);
+            let reaches_limit = longest.fits == Some(most.tokens);
             found.push(longest);
             if let Err(error) = ended {
                 let recommended = chosen(lengths);
@@ -209,8 +222,7 @@ impl Planner<'_> {
     /// The setting that is expected to go furthest: by the line through the two longest lengths at
     /// which one sample ran, of those that cross the budget at the same length the one that takes
     /// least. Where none ran at two, the last that is searched.
-    fn furthest(&self, lengths: &[OfLength], budget: Bytes) -> Option<Setting> {
-        let most = self.contexts.as_ref().map_or(0, |asked| asked.limit.tokens);
+    fn furthest(&self, lengths: &[OfLength], most: Limit, budget: Bytes) -> Option<Setting> {
         let reach = |setting: &Setting| {
             let point = Point::to_probe(*setting, 1, &self.goal);
             // The longest first, as the lengths are.
@@ -221,7 +233,7 @@ impl Planner<'_> {
             let ((long, high), (short, low)) = (ran.next()?, ran.next()?);
             let slope = high.saturating_sub(low).get() as f64 / f64::from(long - short);
             let left = budget.saturating_sub(high).get() as f64;
-            let crosses = (f64::from(long) + left / slope).min(f64::from(most)) as u32;
+            let crosses = (f64::from(long) + left / slope).min(f64::from(most.tokens)) as u32;
             Some((Reverse(crosses), high))
         };
         let reaching = self.settings.iter().filter_map(|it| Some((reach(it)?, *it)));
@@ -348,7 +360,11 @@ impl Planner<'_> {
         lengths.extend(beyond.map(|it| Context::without_choice(*it, Answer::BeyondPositions)));
         plan.measurements.extend(longest.iter().flat_map(|it| it.tried.iter().cloned()));
         let longest = longest.iter().map(|it| self.longest_context(it, &plan.measurements));
-        plan.contexts = Some(Contexts { lengths, longest: longest.collect(), limit: asked.limit });
+        let limit = asked.limit(|tokens| {
+            let refused = |it: &Context| matches!(it.answer, Answer::NotMeasured { .. });
+            lengths.iter().any(|it| it.tokens == tokens && refused(it))
+        });
+        plan.contexts = Some(Contexts { lengths, longest: longest.collect(), limit });
     }
 
     fn longest_context(&self, longest: &Longest, measurements: &[Measurement]) -> LongestContext {

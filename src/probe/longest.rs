@@ -10,6 +10,9 @@ use crate::workload::Workload;
 
 /// Lengths that are tried without having been asked for are multiples of this.
 const STEP: u32 = 64;
+/// Of longer contexts, of the power of two that makes so many steps: nearer nobody needs to know, and
+/// each halving of the step may cost a try.
+const STEPS: u32 = 128;
 
 /// The longest samples of a setting that fit with a micro-batch of 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +35,8 @@ impl Longest {
         Self { setting, tried: Vec::new(), fits: None, next: None, complete: false }
     }
 
-    /// Looks among the `asked` lengths and multiples of 64 up to `most` tokens. Memory is as affine in
+    /// Looks among the `asked` lengths and, up to `most` tokens, multiples of 64; of more than a 128th
+    /// part of `most` where that is longer. Memory is as affine in
     /// the length as in the micro-batch, so the same search finds it; of what is `known`, the points
     /// of one sample tell where to begin.
     ///
@@ -55,9 +59,17 @@ impl Longest {
         self.take_over(&search);
         while let Some(tokens) = search.next() {
             let workload = Workload { sequence: Some(tokens), ..campaign.workload.clone() };
-            let measurement = prober.probe(&workload, point)?;
-            search.take_in(tokens, of_length(&measurement, campaign));
-            self.tried.push(measurement);
+            match prober.probe(&workload, point) {
+                Ok(measurement) => {
+                    search.take_in(tokens, of_length(&measurement, campaign));
+                    self.tried.push(measurement);
+                }
+                // It may take other lengths.
+                Err(error) if error.is_of_users_code() => {
+                    search.take_in(tokens, Seen { verdict: Verdict::Unknown, peaks: None });
+                }
+                Err(error) => return Err(error),
+            }
             self.take_over(&search);
         }
         self.complete = true;
@@ -72,7 +84,8 @@ impl Longest {
 
 /// Ascending.
 fn candidates(asked: &[u32], most: u32) -> Vec<u32> {
-    let multiples = (1..=most / STEP).map(|count| count * STEP);
+    let step = most.div_ceil(STEPS).checked_next_power_of_two().unwrap_or(1 << 31).max(STEP);
+    let multiples = (1..=most / step).map(|count| count * step);
     let mut lengths: Vec<u32> = multiples.chain(asked.iter().copied()).chain([most]).collect();
     lengths.retain(|tokens| *tokens <= most);
     lengths.sort_unstable();
@@ -188,6 +201,15 @@ mod tests {
     fn a_model_with_few_positions_has_its_most_as_the_only_candidate() {
         assert_eq!(candidates(&[8, 16], 32), [8, 16, 32]);
         assert_eq!(candidates(&[2048], 130), [64, 128, 130]);
+    }
+
+    #[test]
+    fn long_contexts_are_looked_at_in_longer_steps() {
+        let of = |most| candidates(&[], most);
+        assert_eq!((of(8192)[0], of(8192).len()), (64, 128));
+        assert_eq!((of(262_144)[0], of(262_144).len()), (2048, 128));
+        assert_eq!(of(40_000)[..2], [512, 1024]);
+        assert_eq!(of(u32::MAX).last(), Some(&u32::MAX));
     }
 
     #[test]

@@ -615,3 +615,34 @@ fn a_command_that_was_left_out_is_no_built_in_model() {
         )
         .status(2);
 }
+
+#[test]
+fn a_command_is_run_at_each_length_of_several() {
+    let Some(python) = python() else { return };
+    let script = "
+width, tokens = 512, int(sys.argv[2])
+net = model(width)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+while True:
+    optimizer.zero_grad()
+    net(torch.randn(int(sys.argv[1]), tokens, width, device='cuda')).square().mean().backward()
+    optimizer.step()
+";
+    let command = [python.as_str(), "train.py", "{micro_batch}", "{seq}"];
+    let flags = ["plan", "--json", "--target-batch", "2", "--vram", "1GiB", "--margin", "0"];
+    let arguments = [&flags[..], &["--seq", "65536,98304,262144", "--"], &command].concat();
+    let run = vramfit(&arguments).file("train.py", &format!("{STEP}{script}")).run();
+    assert_eq!(run.status, Some(0), "{run:?}");
+    let plan = json(&run);
+    let contexts = &plan["contexts"];
+    let rows = contexts["lengths"].as_array().unwrap();
+    let sizes: Vec<_> = rows.iter().map(|row| row["choice"]["micro_batch"].as_u64()).collect();
+    // A token takes 2 KiB in each of several tensors: two samples of 98304 do not fit, one of 262144
+    // does not either.
+    assert_eq!(sizes, [Some(2), Some(1), None], "{contexts}");
+    assert_eq!(rows[2]["answer"], "does-not-fit", "{contexts}");
+    let longest = &contexts["longest"][0];
+    let (tokens, next) = (longest["tokens"].as_u64(), longest["next"]["tokens"].as_u64());
+    assert!(tokens >= Some(98304) && tokens < next && next <= Some(262_144), "{longest}");
+    assert!(plan["command"].as_str().unwrap().ends_with(" 1 98304"), "{}", plan["command"]);
+}

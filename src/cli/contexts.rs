@@ -68,6 +68,11 @@ impl OfLength {
         self.findings.interrupted || self.findings.stopped_by.is_some()
     }
 
+    fn is_searched(&self) -> bool {
+        let searches = &self.findings.searches;
+        !searches.is_empty() && searches.iter().all(|searched| searched.complete)
+    }
+
     fn fits(&self) -> bool {
         self.findings.searches.iter().any(|searched| searched.largest.is_some())
     }
@@ -207,12 +212,11 @@ impl Planner<'_> {
             let ended = longest.search(&campaign, range, &known, prober);
             let reaches_limit = longest.fits == Some(most.tokens);
             found.push(longest);
-            if let Err(error) = ended {
+            if let (Err(error), Some(_)) = (&ended, &best) {
                 let recommended = chosen(lengths);
-                lengths[recommended].stopped_by(&error);
-                break;
+                lengths[recommended].stopped_by(error);
             }
-            if reaches_limit {
+            if ended.is_err() || reaches_limit {
                 break;
             }
         }
@@ -331,13 +335,20 @@ impl Planner<'_> {
     }
 
     /// Adds the other lengths to a plan for the recommended one, with all that was measured for them.
-    pub(super) fn add_contexts(&self, plan: &mut Plan, others: Vec<OfLength>, longest: &[Longest]) {
+    /// What the recommended one came to, should nothing fit at it, is `otherwise`.
+    pub(super) fn add_contexts(
+        &self,
+        plan: &mut Plan,
+        otherwise: &Answer,
+        others: &[OfLength],
+        longest: &[Longest],
+    ) {
         let Some(asked) = &self.contexts else { return };
         let recommended = plan.workload.sequence;
         let mut lengths = Vec::new();
         for tokens in &asked.within {
             let other = others.iter().find(|other| other.tokens == Some(*tokens));
-            let (choice, otherwise) = match other {
+            let (choice, answer) = match other {
                 Some(other) => {
                     let first = plan.measurements.len();
                     plan.measurements.extend(other.findings.measurements.iter().cloned());
@@ -345,15 +356,13 @@ impl Planner<'_> {
                     (choice.map(|it| it.with_evidence_after(first)), other.answer())
                 }
                 None if recommended == Some(*tokens) => {
-                    let known = plan.fits_nothing();
-                    let answer = if known { Answer::DoesNotFit } else { Answer::NotReached };
-                    (plan.recommendation.clone(), answer)
+                    (plan.recommendation.clone(), otherwise.clone())
                 }
                 None => (None, Answer::NotReached),
             };
             lengths.push(match choice {
                 Some(choice) => Context::fitting(*tokens, choice),
-                None => Context::without_choice(*tokens, otherwise),
+                None => Context::without_choice(*tokens, answer),
             });
         }
         let beyond = asked.beyond.iter();
@@ -390,11 +399,11 @@ impl Planner<'_> {
 
 impl OfLength {
     /// Of a length at which nothing is known to fit.
-    fn answer(&self) -> Answer {
+    pub(super) fn answer(&self) -> Answer {
         match &self.failure {
             Some(reason) => Answer::NotMeasured { reason: reason.clone() },
-            None if self.ended_early() => Answer::NotReached,
-            None => Answer::DoesNotFit,
+            None if self.is_searched() => Answer::DoesNotFit,
+            None => Answer::NotReached,
         }
     }
 }

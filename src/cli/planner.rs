@@ -60,8 +60,9 @@ impl Planner<'_> {
             }
             Gpu::Real(_) => self.search_and_verify(record.clone())?,
         };
-        let OfLength { tokens, findings, on_twin, .. } =
-            contexts::take_chosen(&mut gathered.lengths);
+        let chosen = contexts::take_chosen(&mut gathered.lengths);
+        let otherwise = chosen.answer();
+        let OfLength { tokens, findings, on_twin, .. } = chosen;
         self.workload.sequence = tokens;
         let findings = &findings;
         let budget = self.gpu.budget();
@@ -104,7 +105,7 @@ impl Planner<'_> {
         plan.notes.extend(notes::of_platform(self.platform(), self.setup, budget));
         plan.notes.extend(allocator::notes());
         plan.measurements.clone_from(&findings.measurements);
-        self.add_contexts(&mut plan, gathered.lengths, &gathered.longest);
+        self.add_contexts(&mut plan, &otherwise, &gathered.lengths, &gathered.longest);
         Ok(plan)
     }
 

@@ -6,8 +6,7 @@ use crate::plan::{Answer, Choice, Context, Contexts, Limit, LimitOf, LongestCont
 /// The lengths beside each other, and the longest that fits.
 pub(super) fn table(contexts: &Contexts, plan: &Plan) -> String {
     let reference = contexts.lengths.iter().rev().find(|context| context.choice.is_some());
-    let against = reference.map_or(0, |context| context.tokens);
-    let gain = format!("against {against}");
+    let gain = reference.map_or_else(String::new, |it| format!("against {}", it.tokens));
     let mut grid = grid();
     grid.set_header(["", "tokens", "micro-batch", "setting", "device peak", "tokens/s", &gain]);
     for context in &contexts.lengths {

@@ -1,7 +1,7 @@
 //! Fits the constants of the cost model to measured times.
 //!
 //! ```text
-//! cargo run --release --example calibrate -- ROWS.jsonl [--gpus a,b] [--start NAME] [--only product.fp16,…]
+//! cargo run --release --example calibrate -- ROWS.jsonl [--gpus a,b] [--start FILE.toml] [--only product.fp16,…]
 //! ```
 //!
 //! Each line of the file is one measurement: `{"id", "gpu": profile, "seconds", "split": "fit" or "test",
@@ -63,6 +63,12 @@ const CONSTANTS: [Constant; 24] = [
     ("host_factor", |it| &mut it.host_factor),
     ("host_launch_seconds", |it| &mut it.host_launch_seconds),
 ];
+
+/// A calibration to begin with; what else its file holds does not matter.
+#[derive(Deserialize)]
+struct Start {
+    efficiency: Efficiency,
+}
 
 struct Fit {
     rows: Vec<Row>,
@@ -144,7 +150,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         speeds.insert(row.gpu.clone(), catalog.gpu(&row.gpu)?.speed());
     }
     let start = match list(&arguments, "--start").first() {
-        Some(gpu) => catalog.gpu(gpu)?.speed().efficiency,
+        Some(path) => toml::from_str::<Start>(&std::fs::read_to_string(path)?)?.efficiency,
         None => Efficiency::default(),
     };
     let fit = Fit { rows, speeds };

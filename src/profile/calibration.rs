@@ -70,3 +70,77 @@ impl Check for Calibration {
         self.efficiency.contradiction()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use vramfit_vgpu_cost::{Arithmetic, Product, Work, price};
+
+    use super::*;
+    use crate::profile::Catalog;
+
+    #[test]
+    fn every_card_has_a_calibration() {
+        let catalog = Catalog::built_in();
+        for gpu in catalog.gpus().unwrap() {
+            let gpu = catalog.calibrated(gpu).unwrap();
+            assert!(gpu.calibration.is_some(), "{}", gpu.name);
+        }
+    }
+
+    #[test]
+    fn cards_of_calibrations_are_in_the_catalog() {
+        let catalog = Catalog::built_in();
+        for calibration in catalog.calibrations().unwrap() {
+            for gpu in &calibration.gpus {
+                assert!(catalog.gpu(gpu).is_ok(), "`{gpu}` of `{}`", calibration.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_product_on_tensor_cores_takes_no_longer_in_fp16_than_in_fp32_on_any_card() {
+        let catalog = Catalog::built_in();
+        let product = |arithmetic, bytes| {
+            Work::Product(Product {
+                m: 4096,
+                n: 4096,
+                k: 4096,
+                batch: 1,
+                arithmetic,
+                input_bytes: bytes,
+                output_bytes: bytes,
+            })
+        };
+        for gpu in catalog.gpus().unwrap().into_iter().filter(GpuProfile::has_tensor_cores) {
+            let speed = catalog.calibrated(gpu.clone()).unwrap().speed();
+            let seconds = |arithmetic, bytes| price(&product(arithmetic, bytes), &speed).seconds;
+            let (fp16, fp32) = (seconds(Arithmetic::Fp16, 2), seconds(Arithmetic::Fp32, 4));
+            assert!(fp16 <= fp32, "{}: {fp16} s in fp16, {fp32} s in fp32", gpu.name);
+            if gpu.compute_capability.value.has_tf32() {
+                let tf32 = seconds(Arithmetic::Tf32, 4);
+                assert!(fp16 <= tf32, "{}: {fp16} s in fp16, {tf32} s in TF32", gpu.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_card_of_no_calibrated_architecture_gets_the_next_older_one() {
+        let named = |name: &str, capabilities: &[&str]| Calibration {
+            name: name.to_owned(),
+            gpus: Vec::new(),
+            capabilities: capabilities.iter().map(|it| it.parse().unwrap()).collect(),
+            error: 0.1,
+            source: "test".to_owned(),
+            efficiency: Efficiency::default(),
+        };
+        let all = vec![named("new", &["8.9"]), named("old", &["7.5", "8.0"])];
+        let chosen = |gpu: &str| {
+            let gpu = Catalog::built_in().gpu(gpu).unwrap();
+            choose(all.clone(), &gpu).unwrap().name
+        };
+        assert_eq!(chosen("rtx-4090"), "new");
+        assert_eq!(chosen("rtx-3090"), "old");
+        assert_eq!(chosen("rtx-5090"), "new");
+        assert_eq!(chosen("p100-16gb"), "old");
+    }
+}

@@ -85,8 +85,16 @@ impl Catalog {
     /// # Errors
     /// When a calibration is broken.
     pub fn calibrated(&self, gpu: GpuProfile) -> Result<GpuProfile, Error> {
-        let calibration = calibration::choose(self.calibrations.all()?, &gpu);
+        let calibration = calibration::choose(self.calibrations()?, &gpu);
         Ok(GpuProfile { calibration, ..gpu })
+    }
+
+    /// All calibrations, sorted by name.
+    ///
+    /// # Errors
+    /// When one is broken.
+    pub fn calibrations(&self) -> Result<Vec<Calibration>, Error> {
+        self.calibrations.all()
     }
 
     /// All models, sorted by name.

@@ -10,7 +10,7 @@ use super::{allocator, choose_gpu, inputs, remedies, settings, twin};
 use crate::device::{Budget, Gpu, Setup};
 use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::measurement::{Measurement, Outcome, Point, Setting, Verdict};
-use crate::plan::{self, Note, Objective, Plan};
+use crate::plan::{self, Note, Objective, Plan, Speed};
 use crate::probe::{Campaign, Change, Record};
 use crate::profile::Catalog;
 use crate::units::{Bytes, Share};
@@ -38,6 +38,8 @@ struct Answer<'a> {
     gpu: &'a str,
     budget: Budget,
     measurement: Measurement,
+    /// How fast one GPU trains so; null where it did not run or its time is not known.
+    speed: Option<Speed>,
     /// Changes with which it was tried and fits, the smallest first.
     would_fit: Vec<Change>,
     /// Why not all were tried; null when they were, or it fits.
@@ -60,6 +62,8 @@ pub(super) fn run(
         goal: *goal,
         settings: vec![*setting],
         objective: Objective::default(),
+        samples: None,
+        left_out: Vec::new(),
         quiet: true,
     };
     let point = Point::to_probe(*setting, *micro_batch, goal);
@@ -83,6 +87,7 @@ pub(super) fn run(
         fits,
         gpu: gpu.name(),
         budget,
+        speed: Speed::of(&measurement, workload.sequence, &gpu.uncertainty()),
         measurement,
         would_fit,
         incomplete,

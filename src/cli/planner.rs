@@ -11,8 +11,9 @@ use crate::probe::{
     Campaign, Change, Findings, GpuProber, Launch, Prober, Record, Verified, verify,
 };
 use crate::profile::Catalog;
+use crate::profile::uncertainty::Uncertainty;
 use crate::solve;
-use crate::workload::{Goal, Values, Workload};
+use crate::workload::{Goal, Precision, Values, Workload};
 
 /// A card that differs from its twin by more than this deserves a note.
 const TWIN_TOLERANCE: f64 = 0.02;
@@ -27,6 +28,10 @@ pub(super) struct Planner<'a> {
     pub(super) goal: Goal,
     pub(super) settings: Vec<Setting>,
     pub(super) objective: Objective,
+    /// Samples whose training time is asked for.
+    pub(super) samples: Option<u64>,
+    /// Precisions that would be searched if the card had them in hardware.
+    pub(super) left_out: Vec<Precision>,
     /// Shows no progress.
     pub(super) quiet: bool,
 }
@@ -60,8 +65,10 @@ impl Planner<'_> {
         };
         let findings = &gathered.findings;
         let budget = self.gpu.budget();
-        let pays = self.gpu.has_tensor_cores();
-        let choices = solve::choices(findings, &self.goal, budget.budget, self.objective, pays);
+        let uncertainty = self.gpu.uncertainty();
+        let question = self.question(self.gpu, &uncertainty);
+        let choices = question.choices(findings);
+        let pareto = question.pareto(findings);
         let incomplete = findings.interrupted || findings.stopped_by.is_some();
         let mut would_fit = Vec::new();
         let mut untried = None;
@@ -70,8 +77,12 @@ impl Planner<'_> {
             untried = self.would_fit(findings, record, &mut would_fit).err();
         }
         let rungs = solve::compared(findings, &self.settings, &self.goal);
-        let ladder = solve::ladder(findings, &rungs, &self.goal);
+        let ladder = solve::ladder(findings, &rungs, &question);
         let mut choices = choices.into_iter();
+        let recommendation = choices.next();
+        let speed = recommendation.as_ref().and_then(|choice| choice.speed.as_ref());
+        let training =
+            speed.zip(self.samples).map(|(speed, samples)| speed.training(samples, &self.goal));
         let mut plan = Plan {
             plan_version: PLAN_VERSION,
             versions: self.versions(gathered.hello.as_ref()),
@@ -81,9 +92,11 @@ impl Planner<'_> {
             goal: self.goal,
             objective: self.objective,
             budget,
-            recommendation: choices.next(),
+            recommendation,
             command: None,
             alternatives: choices.collect(),
+            pareto,
+            training,
             ladder,
             would_fit,
             measurements: Vec::new(),
@@ -95,6 +108,8 @@ impl Planner<'_> {
         plan.notes = notes::of_plan(&plan, &gathered.findings, gathered.on_twin);
         plan.notes.extend(untried.map(|error| Note::ChangesUntried { reason: error.to_string() }));
         plan.notes.append(&mut gathered.notes);
+        plan.notes.extend(notes::of_precisions(&self.left_out, &self.settings, self.gpu));
+        plan.notes.extend(notes::of_speed(&plan, self.gpu));
         plan.notes.extend(self.interval(&plan, std::mem::take(&mut gathered.sizes)));
         plan.notes.extend(notes::of_platform(self.platform(), self.setup, budget));
         plan.notes.extend(allocator::notes());
@@ -120,6 +135,7 @@ impl Planner<'_> {
         let mut findings =
             campaign.run(prober.as_mut(), &mut |findings| progress.update(findings))?;
         if matches!(gpu, Gpu::Virtual(_)) {
+            self.measure_smaller(&mut findings, prober.as_mut(), gpu);
             self.measure_ladder(&mut findings, prober.as_mut());
         }
         notes.extend(notes::of_prober(prober.as_ref(), gpu.budget()));
@@ -155,6 +171,32 @@ impl Planner<'_> {
         }
         self.settings = plain;
         Ok(vec![Note::NoCheckpointing])
+    }
+
+    /// What decides among settings that ran on `gpu`.
+    fn question<'a>(&'a self, gpu: &Gpu, uncertainty: &'a Uncertainty) -> solve::Question<'a> {
+        solve::Question {
+            goal: &self.goal,
+            budget: gpu.budget().budget,
+            objective: self.objective,
+            sequence: self.workload.sequence,
+            uncertainty,
+            mixed_pays: gpu.has_tensor_cores(),
+        }
+    }
+
+    /// Smaller micro-batches than the best setting's largest, where they may be faster.
+    fn measure_smaller(&self, findings: &mut Findings, prober: &mut dyn Prober, gpu: &Gpu) {
+        if findings.interrupted || findings.stopped_by.is_some() {
+            return;
+        }
+        let uncertainty = gpu.uncertainty();
+        let question = self.question(gpu, &uncertainty);
+        while let Some(point) = question.next_smaller(findings) {
+            // What is known without it is a plan too.
+            let Ok(measured) = prober.probe(&self.workload, point) else { return };
+            findings.measurements.push(measured);
+        }
     }
 
     fn measure_ladder(&self, findings: &mut Findings, prober: &mut dyn Prober) {
@@ -207,6 +249,7 @@ impl Planner<'_> {
             self.gpu.budget().budget,
             &mut |findings| progress.update(findings),
         )?;
+        self.measure_smaller(&mut gathered.findings, prober.as_mut(), self.gpu);
         if (factor - 1.0).abs() > TWIN_TOLERANCE {
             gathered.notes.push(Note::TwinDiffers { factor });
         }

@@ -85,6 +85,8 @@ fn is_for_training(note: &Note) -> bool {
         | Note::AllocatorVariable { .. }
         | Note::ContextOfProfile { .. }
         | Note::WindowsDesktop { .. }
+        | Note::NoTensorCores { .. }
+        | Note::LaptopPower { .. }
         | Note::Spills
         | Note::NotImplemented { .. }
         | Note::ReadBacks { .. }
@@ -95,6 +97,7 @@ fn is_for_training(note: &Note) -> bool {
         | Note::StoppedBy { .. }
         | Note::ChangesUntried { .. }
         | Note::RankedWithoutTimes
+        | Note::PrecisionsLeftOut { .. }
         | Note::NoCheckpointing
         | Note::AsTheCommandDoes { .. }
         | Note::OwnAccumulation { .. }

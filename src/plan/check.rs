@@ -48,7 +48,7 @@ pub(super) fn contradiction(plan: &Plan) -> Option<String> {
     if let Some(variable) = unknown {
         return Some(format!("`{variable}` is no variable of PyTorch's allocator"));
     }
-    let choices = plan.recommendation.iter().chain(&plan.alternatives);
+    let choices = plan.recommendation.iter().chain(&plan.alternatives).chain(&plan.pareto);
     choices.into_iter().find_map(|choice| of_choice(choice, plan))
 }
 

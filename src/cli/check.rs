@@ -247,7 +247,10 @@ fn text(question: &Question, answer: &Answer<'_>) -> String {
         None => String::new(),
     };
     match (answer.fits, changes.is_empty()) {
-        (true, _) => verdict,
+        (true, _) => {
+            let speed = answer.speed.as_ref().map(|it| format!("\n{}", it.in_one_line()));
+            verdict + &speed.unwrap_or_default()
+        }
         (false, true) if answer.incomplete.is_some() => verdict + &untried,
         (false, true) => format!("{verdict}\nno single change was found with which it does"),
         (false, false) => {

@@ -23,8 +23,9 @@ pub(super) fn lines(recommended: Recommended<'_>) -> Vec<String> {
             choice.checkpointing
         ),
         peak(recommended),
-        evidence(recommended),
     ];
+    lines.extend(choice.speed.as_ref().map(|speed| format!("speed {}", speed.in_one_line())));
+    lines.push(evidence(recommended));
     if plan.incomplete {
         lines.push(Note::Incomplete.to_string());
     }

@@ -114,6 +114,12 @@ impl Speed {
         }
     }
 
+    /// Both, and how they are known.
+    pub fn in_one_line(&self) -> String {
+        let how = self.basis.word();
+        format!("{how}: {} for a step, {}", self.step_time(), self.throughput())
+    }
+
     /// How long `samples` take, at the target batch of `goal`.
     pub fn training(&self, samples: u64, goal: &Goal) -> Training {
         let optimizer_steps = samples.div_ceil(u64::from(goal.target_batch));
@@ -124,6 +130,14 @@ impl Speed {
 }
 
 impl SpeedBasis {
+    /// As it stands in a plan.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Modelled => "modelled",
+        }
+    }
+
     /// Significant digits that a figure of this kind deserves.
     pub fn digits(self) -> i32 {
         match self {

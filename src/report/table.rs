@@ -33,7 +33,7 @@ impl Report for Table {
         if plan.ladder.iter().any(|rung| rung.device_peak.is_some()) {
             parts.push(ladder(&plan.ladder));
         }
-        parts.extend(speed::front(&plan.pareto));
+        parts.extend(speed::front(plan));
         if !plan.notes.is_empty() {
             let notes = plan.notes.iter().map(|note| bullet(&note.to_string()));
             parts.push(format!("Notes\n{}", notes.collect::<Vec<_>>().join("\n")));
@@ -157,7 +157,7 @@ fn ladder(rungs: &[Rung]) -> String {
     let timed = rungs.iter().any(|rung| rung.speed.is_some());
     let mut header = vec!["step", "setting", &peak, "change"];
     header.extend(timed.then_some("speed"));
-    header.extend(["largest", "reaches target"]);
+    header.extend(["largest", "target"]);
     grid.set_header(header);
     let mut before: Option<Bytes> = None;
     let mut speed_before = None;
@@ -184,12 +184,10 @@ fn ladder(rungs: &[Rung]) -> String {
         speed_before = rung.speed.as_ref();
     }
     right(&mut grid, if timed { &[2, 3, 4, 5] } else { &[2, 3, 4] });
-    let of_speed = if timed { "; speed: samples/s against the step before" } else { "" };
-    let meaning = format!(
-        "largest: the micro-batch that fits, accumulated where it is below the target{of_speed}"
-    );
-    let meaning = wrap(&meaning, "  ", "  ");
-    format!("What each step buys\n{}\n{meaning}", indent(&grid.to_string()))
+    let of_speed = if timed { "  speed: samples/s against the step before\n" } else { "" };
+    let meaning =
+        "largest: the micro-batch that fits; target: whether that reaches it, accumulated";
+    format!("What each step buys\n{}\n{of_speed}  {meaning}", indent(&grid.to_string()))
 }
 
 fn step(step: Step) -> &'static str {

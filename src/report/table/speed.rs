@@ -29,11 +29,8 @@ pub(super) fn of_choice(choice: &Choice, plan: &Plan) -> Option<String> {
     if let Some(split) = speed.split {
         grid.add_row(["time goes to".to_owned(), shares(&split)]);
     }
-    let word = match speed.basis {
-        SpeedBasis::Measured => "measured",
-        SpeedBasis::Modelled => "modelled",
-    };
-    let mut text = format!("Speed, {word}\n{}", indent(&grid.to_string()));
+    let how = speed.basis.word();
+    let mut text = format!("Speed, {how}\n{}", indent(&grid.to_string()));
     if let Some(advice) = speed.split.and_then(|split| advice(&split, choice)) {
         text += &format!("\n{}", wrap(advice, "  ", "  "));
     }
@@ -115,22 +112,28 @@ pub(super) fn change(before: Option<&Speed>, now: Option<&Speed>) -> String {
 }
 
 /// What memory buys; nothing where there is no choice.
-pub(super) fn front(front: &[Choice]) -> Option<String> {
-    if front.len() < 2 {
-        return None;
-    }
+pub(super) fn front(plan: &Plan) -> Option<String> {
+    let [least, _, ..] = plan.pareto.as_slice() else { return None };
     let mut grid = grid();
-    let mut header = vec!["precision", "checkpointing", "micro-batch", "steps", "device peak"];
-    header.push(rates(&front[0]));
+    let mut header = vec!["", "precision", "checkpointing", "micro-batch", "steps", "device peak"];
+    header.push(rates(least));
     grid.set_header(header);
     // The ends, and what lies evenly between.
-    let rows = front.len().min(FRONT);
+    let rows = plan.pareto.len().min(FRONT);
+    let recommended = plan.recommendation.as_ref().map(|choice| choice.evidence);
     for row in 0..rows {
-        let choice = &front[row * (front.len() - 1) / (rows - 1)];
-        grid.add_row(setting(choice).into_iter().chain([rate(choice)]));
+        let choice = &plan.pareto[row * (plan.pareto.len() - 1) / (rows - 1)];
+        let is_recommended = recommended == Some(choice.evidence);
+        let mut cells = vec![if is_recommended { "->" } else { "" }.to_owned()];
+        cells.extend(setting(choice));
+        cells.push(rate(choice));
+        grid.add_row(cells);
     }
-    right(&mut grid, &[2, 3, 4, 5]);
-    Some(format!("Memory against speed\n{}", indent(&grid.to_string())))
+    right(&mut grid, &[3, 4, 5, 6]);
+    let meaning =
+        "all else that was run takes more memory and is no faster than one of these, but for a tie";
+    let meaning = wrap(meaning, "  ", "  ");
+    Some(format!("Memory against speed\n{}\n{meaning}", indent(&grid.to_string())))
 }
 
 /// How the speeds are known, for the end of a sentence.

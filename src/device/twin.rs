@@ -35,6 +35,7 @@ pub fn twin_profile(real: &RealGpu, known: Option<&GpuProfile>) -> GpuProfile {
         },
         lowest_power: None,
         notes: String::new(),
+        calibration: known.and_then(|profile| profile.calibration.clone()),
     };
     if known.is_none() {
         twin.context = context::inferred(&twin);

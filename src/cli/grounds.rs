@@ -35,7 +35,7 @@ pub(super) fn on_virtual_gpu(gpu: &VirtualGpu, seen: &RunReports, platform: Plat
         false => stated("usable memory", &profile.usable_memory),
     };
     let Uncertainty { error, slowdown, basis } = profile.uncertainty();
-    let mut of_time = vec![format!("{basis}: within {:.0} %", error * 100.0)];
+    let mut of_time = vec![format!("{basis}: nine of ten within {:.0} %", error * 100.0)];
     if slowdown > 1.0 {
         of_time.push(format!("the clock is {slowdown:.2} times lower at the least power"));
     }

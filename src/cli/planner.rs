@@ -135,7 +135,7 @@ impl Planner<'_> {
         let mut findings =
             campaign.run(prober.as_mut(), &mut |findings| progress.update(findings))?;
         if matches!(gpu, Gpu::Virtual(_)) {
-            self.measure_smaller(&mut findings, prober.as_mut(), gpu);
+            self.measure_other_sizes(&mut findings, prober.as_mut(), gpu);
             self.measure_ladder(&mut findings, prober.as_mut());
         }
         notes.extend(notes::of_prober(prober.as_ref(), gpu.budget()));
@@ -185,14 +185,14 @@ impl Planner<'_> {
         }
     }
 
-    /// Smaller micro-batches than the best setting's largest, where they may be faster.
-    fn measure_smaller(&self, findings: &mut Findings, prober: &mut dyn Prober, gpu: &Gpu) {
+    /// Other micro-batches of the best setting than its largest, where they may be faster.
+    fn measure_other_sizes(&self, findings: &mut Findings, prober: &mut dyn Prober, gpu: &Gpu) {
         if findings.interrupted || findings.stopped_by.is_some() {
             return;
         }
         let uncertainty = gpu.uncertainty();
         let question = self.question(gpu, &uncertainty);
-        while let Some(point) = question.next_smaller(findings) {
+        while let Some(point) = question.next_size(findings) {
             // What is known without it is a plan too.
             let Ok(measured) = prober.probe(&self.workload, point) else { return };
             findings.measurements.push(measured);
@@ -249,7 +249,7 @@ impl Planner<'_> {
             self.gpu.budget().budget,
             &mut |findings| progress.update(findings),
         )?;
-        self.measure_smaller(&mut gathered.findings, prober.as_mut(), self.gpu);
+        self.measure_other_sizes(&mut gathered.findings, prober.as_mut(), self.gpu);
         if (factor - 1.0).abs() > TWIN_TOLERANCE {
             gathered.notes.push(Note::TwinDiffers { factor });
         }

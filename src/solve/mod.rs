@@ -69,17 +69,25 @@ impl Question<'_> {
     }
 
     /// The largest micro-batch of a setting is not always its fastest: what to try next to find out for
-    /// the best setting. Half of its micro-batch, and half of that, as long as it gets better.
-    pub fn next_smaller(&self, findings: &Findings) -> Option<Point> {
+    /// the best setting. Half and twice of its best micro-batch, as long as it gets better.
+    pub fn next_size(&self, findings: &Findings) -> Option<Point> {
         let best = self.choices(findings).into_iter().next()?;
         best.speed.as_ref().filter(|_| self.objective == Objective::Throughput)?;
+        let searched = findings.searches.iter().find(|it| it.setting == best.setting())?;
+        let largest = findings.measurements[searched.largest?].point.micro_batch;
         let sizes = self.goal.micro_batches();
-        let half = sizes.iter().rev().find(|size| **size <= best.micro_batch / 2)?;
-        let point = Point::to_probe(best.setting(), *half, self.goal);
+        let half = sizes.iter().rev().find(|size| **size <= best.micro_batch / 2);
+        let twice = sizes.iter().find(|size| **size / 2 >= best.micro_batch);
         let kind = findings.measurements[best.evidence].evidence.kind;
-        let is_known =
-            findings.measurements.iter().any(|it| it.point == point && it.evidence.kind == kind);
-        (!is_known).then_some(point)
+        let is_known = |point: &Point| {
+            findings.measurements.iter().any(|it| it.point == *point && it.evidence.kind == kind)
+        };
+        twice
+            .filter(|size| **size < largest)
+            .into_iter()
+            .chain(half)
+            .map(|size| Point::to_probe(best.setting(), *size, self.goal))
+            .find(|point| !is_known(point))
     }
 
     /// The tries of a setting that fit; of the same kind of evidence as its largest, so that a real card's
@@ -268,16 +276,18 @@ mod tests {
     }
 
     #[test]
-    fn smaller_micro_batches_are_tried_as_long_as_it_gets_better() {
+    fn other_micro_batches_are_tried_as_long_as_it_gets_better() {
         let next = |rows: &[(u32, u64, f64)]| {
             let findings = of_one(rows);
-            let point = ask(Objective::Throughput, |question| question.next_smaller(&findings));
+            let point = ask(Objective::Throughput, |question| question.next_size(&findings));
             point.map(|point| point.micro_batch)
         };
         assert_eq!(next(&[(1, 100, 9.0), (64, 900, 3.0)]), Some(32));
         assert_eq!(next(&[(1, 100, 9.0), (32, 500, 2.0), (64, 900, 3.0)]), Some(16));
         assert_eq!(next(&[(1, 100, 9.0), (32, 500, 3.0), (64, 900, 3.0)]), None);
-        assert_eq!(next(&[(1, 100, 1.0), (64, 900, 3.0)]), None);
+        assert_eq!(next(&[(1, 100, 1.0), (2, 110, 1.2), (64, 900, 3.0)]), None);
+        // Between a small one that is better and the largest.
+        assert_eq!(next(&[(1, 100, 9.0), (2, 110, 2.0), (64, 900, 3.0)]), Some(4));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 FAKE_FIXED, FAKE_SAMPLE, FAKE_CAPACITY: MiB; bf16 and fp16 halve what a sample takes.
 FAKE_CARD, FAKE_CARD_SAMPLE: where `$VRAMFIT_VGPU` is FAKE_CARD, this sample counts, not its twin's.
+FAKE_CARD_TIME: by which factor steps take longer there.
 FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`.
 `interrupt-fused` interrupts where a fused optimizer step is tried.
 FAKE_TIMES: `none` leaves step times out; `<micro-batch>` makes this size and those above it slow.
@@ -65,11 +66,15 @@ def note_pid(pid):
             file.write(f"{pid}\n")
 
 
+def on_card():
+    return "FAKE_CARD" in os.environ and os.environ["VRAMFIT_VGPU"] == os.environ["FAKE_CARD"]
+
+
 def outcome(point):
     number = lambda name, default: int(os.environ.get(name, default)) * MIB
     size, setting = point["micro_batch"], point["setting"]
     sample = number("FAKE_SAMPLE", 100)
-    if "FAKE_CARD" in os.environ and os.environ["VRAMFIT_VGPU"] == os.environ["FAKE_CARD"]:
+    if on_card():
         sample = number("FAKE_CARD_SAMPLE", 100)
     if setting["precision"] in ("bf16", "fp16"):
         sample //= 2
@@ -112,7 +117,8 @@ def times(point):
         "transfer": 0,
         "host": 4 * micro_steps,
     }
-    split = {name: milliseconds / 1e3 for name, milliseconds in split.items()}
+    slower = float(os.environ.get("FAKE_CARD_TIME", 1)) if on_card() else 1
+    split = {name: slower * milliseconds / 1e3 for name, milliseconds in split.items()}
     total = sum(split.values())
     step_time = split | {"total": total, "dispatch": 0.02 * micro_steps}
     return {"step_seconds": total, "step_time": step_time}

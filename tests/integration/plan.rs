@@ -29,6 +29,7 @@ fn plans_satisfy_the_published_schema() {
         (["plan", "--json", "--target-batch", "64"], vec![("FAKE_FIXED", "9000")]),
         (["plan", "--json", "--target-batch", "64"], vec![("FAKE_TIGHT", "32")]),
         (["plan", "--json", "--target-batch", "64"], vec![("FAKE_FAULT", "exit@2")]),
+        (["plan", "--json", "--target-batch", "64"], vec![("FAKE_TIMES", "even")]),
     ] {
         let plan = json(&fake(&arguments, &script).run());
         let errors: Vec<_> = validator

@@ -2,9 +2,14 @@ use serde_json::Value;
 
 use crate::fake::{fake, json};
 
+/// The fake worker answers step times as a virtual GPU's cost model has them.
+const TIMED: (&str, &str) = ("FAKE_TIMES", "even");
+
 fn plan(arguments: &[&str], script: &[(&str, &str)]) -> Value {
     let all = [&["plan", "--json", "--target-batch", "64"], arguments].concat();
-    json(&fake(&all, script).run())
+    let timed = script.iter().any(|(name, _)| *name == TIMED.0);
+    let script = if timed { script.to_vec() } else { [script, &[TIMED]].concat() };
+    json(&fake(&all, &script).run())
 }
 
 fn notes(plan: &Value) -> Vec<&str> {
@@ -116,13 +121,13 @@ fn what_is_no_number_of_samples_is_refused() {
 #[test]
 fn the_table_shows_speed_its_split_and_its_price() {
     let arguments = ["plan", "--target-batch", "64", "--samples", "1281167", "--gpu", "rtx-3090"];
-    let script = [("FAKE_SAMPLE", "80")];
+    let script = [("FAKE_SAMPLE", "80"), TIMED];
     fake(&arguments, &script).stdout_snapshot("plan_with_speed").status(0);
 }
 
 #[test]
 fn without_times_the_table_has_no_word_of_speed() {
-    let run = fake(&["plan", "--target-batch", "64"], &[("FAKE_TIMES", "none")]).run();
+    let run = fake(&["plan", "--target-batch", "64"], &[]).run();
     for word in ["samples/s", "Speed", "speed", "modelled"] {
         assert!(!run.stdout.contains(word), "{word}: {run:?}");
     }
@@ -163,12 +168,11 @@ fn a_card_without_tensor_cores_gets_a_word_on_mixed_precision() {
 #[test]
 fn a_check_says_how_fast_it_is() {
     let arguments = ["check", "--micro-batch", "4", "--gpu", "rtx-3090"];
-    let run = fake(&arguments, &[]).run();
+    let run = fake(&arguments, &[TIMED]).run();
     let speed = run.stdout.lines().nth(1).unwrap_or_default();
     assert!(speed.starts_with("modelled: ") && speed.ends_with(" samples/s"), "{run:?}");
-    let answer = json(&fake(&[&arguments[..], &["--json"]].concat(), &[]).run());
+    let answer = json(&fake(&[&arguments[..], &["--json"]].concat(), &[TIMED]).run());
     assert_eq!(answer["speed"]["basis"], "modelled");
-    let untimed =
-        json(&fake(&[&arguments[..], &["--json"]].concat(), &[("FAKE_TIMES", "none")]).run());
+    let untimed = json(&fake(&[&arguments[..], &["--json"]].concat(), &[]).run());
     assert!(untimed["speed"].is_null() && untimed["fits"] == true, "{untimed}");
 }

@@ -6,7 +6,7 @@ FAKE_CARD, FAKE_CARD_SAMPLE: where `$VRAMFIT_VGPU` is FAKE_CARD, this sample cou
 FAKE_CARD_TIME: by which factor steps take longer there.
 FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`.
 `interrupt-fused` interrupts where a fused optimizer step is tried.
-FAKE_TIMES: `none` leaves step times out; `<micro-batch>` makes this size and those above it slow.
+FAKE_TIMES: `even` answers modelled step times too; `<micro-batch>`, that this size and those above it are slow.
 FAKE_PIDS: file to which each worker appends its process id.
 FAKE_IMPORT: seconds that it takes to be ready, as one in Python does that imports a user's file.
 """
@@ -102,14 +102,14 @@ def outcome(point):
 def times(point):
     """Milliseconds a sample, a micro-step and a step, as the cost model of a virtual GPU has them."""
     what = os.environ.get("FAKE_TIMES", "")
-    if what == "none":
+    if not what:
         return {"step_seconds": 0.01}
     rest, setting = point["remainder"] or 0, point["setting"]
     samples = point["micro_batch"] * point["accumulation"] + rest
     micro_steps = point["accumulation"] + int(rest > 0)
     mixed = setting["precision"] in ("bf16", "fp16")
     forward = 4 if setting["checkpointing"] != "none" else 3
-    slow = 2 if what and point["micro_batch"] >= int(what) else 1
+    slow = 2 if what != "even" and point["micro_batch"] >= int(what) else 1
     split = {
         "compute": samples * forward * (1 if mixed else 2.5) * slow,
         "memory": samples * (0.5 if mixed else 1) + 10,

@@ -53,9 +53,8 @@ fn the_fastest_setting_is_recommended_not_the_most_careful() {
     // In fp32 the whole target fits, in one step.
     let plan = plan(&[], &[("FAKE_SAMPLE", "40"), ("FAKE_FIXED", "100")]);
     assert_eq!(plan["recommendation"]["precision"], "bf16");
-    let untimed =
-        ["FAKE_SAMPLE", "FAKE_FIXED", "FAKE_TIMES"].into_iter().zip(["40", "100", "none"]);
-    let plan = self::plan(&[], &untimed.collect::<Vec<_>>());
+    let untimed = [("FAKE_SAMPLE", "40"), ("FAKE_FIXED", "100"), ("FAKE_TIMES", "")];
+    let plan = self::plan(&[], &untimed);
     assert_eq!(plan["recommendation"]["precision"], "fp32");
     assert!(plan["recommendation"]["speed"].is_null());
     assert!(notes(&plan).contains(&"ranked-without-times"), "{plan}");

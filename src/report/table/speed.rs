@@ -130,8 +130,7 @@ pub(super) fn front(plan: &Plan) -> Option<String> {
         grid.add_row(cells);
     }
     right(&mut grid, &[3, 4, 5, 6]);
-    let meaning =
-        "all else that was run takes more memory and is no faster than one of these, but for a tie";
+    let meaning = "each is faster than all that take less memory, by more than counts as equal";
     let meaning = wrap(meaning, "  ", "  ");
     Some(format!("Memory against speed\n{}\n{meaning}", indent(&grid.to_string())))
 }

@@ -185,8 +185,7 @@ fn ladder(rungs: &[Rung]) -> String {
     }
     right(&mut grid, if timed { &[2, 3, 4, 5] } else { &[2, 3, 4] });
     let of_speed = if timed { "  speed: samples/s against the step before\n" } else { "" };
-    let meaning =
-        "largest: the micro-batch that fits; target: whether that reaches it, accumulated";
+    let meaning = "largest: the largest micro-batch that fits; target: whether it is reached so";
     format!("What each step buys\n{}\n{of_speed}  {meaning}", indent(&grid.to_string()))
 }
 

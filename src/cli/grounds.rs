@@ -36,6 +36,7 @@ pub(super) fn on_virtual_gpu(gpu: &VirtualGpu, seen: &RunReports, platform: Plat
     };
     let Uncertainty { error, slowdown, basis } = profile.uncertainty();
     let mut of_time = vec![format!("{basis}: nine of ten within {:.0} %", error * 100.0)];
+    of_time.push("the host's part is that of this machine".to_owned());
     if slowdown > 1.0 {
         of_time.push(format!("the clock is {slowdown:.2} times lower at the least power"));
     }

@@ -63,8 +63,8 @@ fn advice(split: &StepTime, choice: &Choice) -> Option<&'static str> {
     let share = |part| percent(split, part);
     if share(split.host) + share(split.launch) >= KEEPS_WAITING {
         return Some(
-            "the GPU waits for the host to launch its kernels: a larger micro-batch, torch.compile or \
-             CUDA graphs would help",
+            "the GPU waits for the host, taken to be as fast as this machine is now: a larger \
+             micro-batch, torch.compile or CUDA graphs would help",
         );
     }
     if share(split.transfer) >= KEEPS_WAITING {

@@ -184,8 +184,27 @@ def cards(folder):
             if summary.get(name)
         ]
         header = table(["peak", "exact", "median, without sign", "worst"], lines, "lrrr")
-        parts.append(f"### {path.stem}\n\n{header}")
+        parts.append("\n\n".join([f"### {path.stem}", header, *step_times(summary)]))
     return "\n\n".join(parts) or "None yet."
+
+
+def step_times(summary):
+    """Predicted against measured step times of one card, by family; files of before have none."""
+    lines = [
+        [
+            it["family"], f"{it['compared']}", percent(it["median_percent"], sign=False),
+            percent(it["worst_percent"]),
+        ]
+        for it in summary.get("step", [])
+    ]
+    if not lines:
+        return
+    yield table(["step time", "points", "median, without sign", "worst"], lines, "lrrr")
+    order = summary["order"]
+    yield (
+        f"Of {order['pairs']} pairs of settings that differ by more than 5 %, {order['right']} are in "
+        "the right order."
+    )
 
 
 if __name__ == "__main__":

@@ -187,6 +187,64 @@ impl FromStr for Share {
     }
 }
 
+/// A number above zero with so many significant digits, its thousands apart: `0.31`, `56 000`.
+pub fn significant(value: f64, digits: i32) -> String {
+    if !(value.is_finite() && value > 0.0) {
+        return value.to_string();
+    }
+    let digits_before = |value: f64| value.log10().floor() as i32 + 1;
+    let scale = 10f64.powi(digits - digits_before(value));
+    let rounded = (value * scale).round() / scale;
+    // Rounding may add a digit: 9.96 is 10.
+    let decimals = usize::try_from(digits - digits_before(rounded)).unwrap_or(0);
+    let text = format!("{rounded:.decimals$}");
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    thousands(whole) + fraction
+}
+
+/// A whole number, its thousands apart: `1 281 167`.
+pub fn count(number: u64) -> String {
+    thousands(&number.to_string())
+}
+
+fn thousands(digits: &str) -> String {
+    if digits.len() < 5 {
+        return digits.to_owned();
+    }
+    let (first, rest) = digits.split_at(digits.len() % 3);
+    let groups = (0..rest.len()).step_by(3).map(|at| &rest[at..at + 3]);
+    let groups = std::iter::once(first).chain(groups).filter(|group| !group.is_empty());
+    groups.collect::<Vec<_>>().join(" ")
+}
+
+/// A time as people say it, to about so many significant digits: `280 ms`, `2.8 s`, `45 min`,
+/// `1 h 30 min`, `3.2 days`.
+pub fn duration(seconds: f64, digits: i32) -> String {
+    const MINUTE: f64 = 60.0;
+    const HOUR: f64 = 60.0 * MINUTE;
+    const DAY: f64 = 24.0 * HOUR;
+    let of = |unit: f64| significant(seconds / unit, digits);
+    match seconds {
+        ..0.9995 => format!("{} ms", of(1e-3)),
+        ..99.5 => format!("{} s", of(1.0)),
+        ..HOUR => format!("{} min", of(MINUTE)),
+        ..173_000.0 => {
+            // To a few minutes where that is what is known of hours.
+            let nearest = match seconds {
+                _ if digits > 2 => MINUTE,
+                ..36_000.0 => 10.0 * MINUTE,
+                _ => HOUR,
+            };
+            let minutes = ((seconds / nearest).round() * nearest / MINUTE) as u64;
+            match (minutes / 60, minutes % 60) {
+                (hours, 0) => format!("{hours} h"),
+                (hours, rest) => format!("{hours} h {rest} min"),
+            }
+        }
+        _ => format!("{} days", of(DAY)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,5 +288,34 @@ mod tests {
         assert_eq!(Bytes(999).to_string(), "999 B");
         assert_eq!(Bytes::mib(600).to_string(), "600 MiB");
         assert_eq!(Bytes::mib(3800).to_string(), "3.71 GiB");
+    }
+
+    #[test]
+    fn figures_keep_their_significant_digits() {
+        let shown = |value| significant(value, 2);
+        assert_eq!(shown(0.3149), "0.31");
+        assert_eq!(shown(9.96), "10");
+        assert_eq!(shown(1.0), "1.0");
+        assert_eq!(shown(234.5), "230");
+        assert_eq!(shown(56_432.0), "56 000");
+        assert_eq!(significant(1_234_567.0, 4), "1 235 000");
+        assert_eq!(significant(0.0, 2), "0");
+        assert_eq!([9999, 10_000, 1_281_167].map(count), ["9999", "10 000", "1 281 167"]);
+    }
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let shown = |seconds| duration(seconds, 2);
+        assert_eq!(shown(0.0123), "12 ms");
+        assert_eq!(shown(0.9999), "1.0 s");
+        assert_eq!(shown(62.0), "62 s");
+        assert_eq!(shown(280.0), "4.7 min");
+        assert_eq!(shown(3000.0), "50 min");
+        assert_eq!(shown(5500.0), "1 h 30 min");
+        assert_eq!(shown(7200.0), "2 h");
+        assert_eq!(shown(50_000.0), "14 h");
+        assert_eq!(shown(300_000.0), "3.5 days");
+        assert_eq!(duration(50_000.0, 3), "13 h 53 min");
+        assert_eq!(duration(0.0123, 3), "12.3 ms");
     }
 }

@@ -75,6 +75,14 @@ class Cards(unittest.TestCase):
             self.assertEqual(page.cards(Path(folder)), "None yet.")
             Path(folder, "rtx.json").write_text(json.dumps(found | {"rehearsal": False}))
             self.assertIn("| allocated | 3 of 4 | 0 | -1.50 % |", page.cards(Path(folder)))
+            self.assertNotIn("step time", page.cards(Path(folder)))
+            found["summary"]["order"] = {"pairs": 20, "right": 19}
+            found["summary"]["step"] = [
+                {"family": "resnet", "compared": 4, "median_percent": 8.0, "worst_percent": -21.0}
+            ]
+            Path(folder, "rtx.json").write_text(json.dumps(found | {"rehearsal": False}))
+            self.assertIn("| resnet | 4 | 8.00 % | -21.00 % |", page.cards(Path(folder)))
+            self.assertIn("Of 20 pairs", page.cards(Path(folder)))
 
 
 if __name__ == "__main__":

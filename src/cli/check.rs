@@ -10,7 +10,7 @@ use super::{allocator, choose_gpu, inputs, remedies, settings, twin};
 use crate::device::{Budget, Gpu, Setup};
 use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::measurement::{Measurement, Outcome, Point, Setting, Verdict};
-use crate::plan::{self, Note, Objective, Plan};
+use crate::plan::{self, Note, Objective, Plan, Speed};
 use crate::probe::{Campaign, Change, Record};
 use crate::profile::Catalog;
 use crate::units::{Bytes, Share};
@@ -38,6 +38,8 @@ struct Answer<'a> {
     gpu: &'a str,
     budget: Budget,
     measurement: Measurement,
+    /// How fast one GPU trains so; null where it did not run or its time is not known.
+    speed: Option<Speed>,
     /// Changes with which it was tried and fits, the smallest first.
     would_fit: Vec<Change>,
     /// Why not all were tried; null when they were, or it fits.
@@ -61,6 +63,8 @@ pub(super) fn run(
         goal: *goal,
         settings: vec![*setting],
         objective: Objective::default(),
+        samples: None,
+        left_out: Vec::new(),
         quiet: true,
     };
     let point = Point::to_probe(*setting, *micro_batch, goal);
@@ -84,6 +88,7 @@ pub(super) fn run(
         fits,
         gpu: gpu.name(),
         budget,
+        speed: Speed::of(&measurement, workload.sequence, &gpu.uncertainty()),
         measurement,
         would_fit,
         incomplete,
@@ -244,7 +249,10 @@ fn text(question: &Question, answer: &Answer<'_>) -> String {
         None => String::new(),
     };
     match (answer.fits, changes.is_empty()) {
-        (true, _) => verdict,
+        (true, _) => {
+            let speed = answer.speed.as_ref().map(|it| format!("\n{}", it.in_one_line()));
+            verdict + &speed.unwrap_or_default()
+        }
         (false, true) if answer.incomplete.is_some() => verdict + &untried,
         (false, true) => format!("{verdict}\nno single change was found with which it does"),
         (false, false) => {

@@ -198,7 +198,7 @@ impl Planner<'_> {
         let most = asked.limit(|tokens| {
             lengths.iter().any(|it| it.tokens == Some(tokens) && it.failure.is_some())
         });
-        let best = self.choices(&lengths[chosen(lengths)].findings).into_iter().next();
+        let best = self.best(&lengths[chosen(lengths)]);
         let mut settings: Vec<Setting> = best.iter().map(Choice::setting).collect();
         let campaign = self.campaign(&self.workload, gpu);
         let furthest = self.furthest(lengths, most, campaign.budget);
@@ -352,7 +352,7 @@ impl Planner<'_> {
                 Some(other) => {
                     let first = plan.measurements.len();
                     plan.measurements.extend(other.findings.measurements.iter().cloned());
-                    let choice = self.choices(&other.findings).into_iter().next();
+                    let choice = self.best(other);
                     (choice.map(|it| it.with_evidence_after(first)), other.answer())
                 }
                 None if recommended == Some(*tokens) => {

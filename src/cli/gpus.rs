@@ -38,8 +38,10 @@ fn list(gpus: &[GpuProfile]) -> String {
 /// Everything a profile states, each fact with how it is known.
 fn facts(gpu: &GpuProfile) -> String {
     let bit = |bits: &u32| format!("{bits} bit");
+    let megahertz = |clock: &u32| format!("{clock} MHz");
+    let watts = |power: &u32| format!("{power} W");
     let Range { low, high } = gpu.context_range();
-    let rows = vec![
+    let mut rows = vec![
         row("compute capability", &gpu.compute_capability, ToString::to_string),
         row("multiprocessors", &gpu.multiprocessors, ToString::to_string),
         row("total memory", &gpu.total_memory, |size| size.exact()),
@@ -48,9 +50,11 @@ fn facts(gpu: &GpuProfile) -> String {
         row("L2 cache", &gpu.l2_cache, |size| size.exact()),
         row("memory bus", &gpu.memory_bus, bit),
         row("bandwidth", &gpu.bandwidth, |rate| format!("{rate} GB/s")),
-        row("boost clock", &gpu.boost_clock, |clock| format!("{clock} MHz")),
-        row("power", &gpu.power, |watts| format!("{watts} W")),
+        row("boost clock", &gpu.boost_clock, megahertz),
+        row("power", &gpu.power, watts),
     ];
+    rows.extend(gpu.lowest_boost_clock.iter().map(|it| row("lowest boost clock", it, megahertz)));
+    rows.extend(gpu.lowest_power.iter().map(|it| row("lowest power", it, watts)));
     let mut text = format!("{}: {}, {}\n", gpu.name, gpu.product, gpu.architecture);
     if !gpu.aliases.is_empty() {
         text += &format!("also called {}\n", gpu.aliases.join(", "));

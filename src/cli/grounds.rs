@@ -3,6 +3,7 @@
 use crate::device::{Platform, RunReports, VirtualGpu};
 use crate::plan::{Ground, Grounds};
 use crate::profile::gpu::Fact;
+use crate::profile::uncertainty::Uncertainty;
 use crate::units::Bytes;
 
 /// Of a plan that was verified on the card.
@@ -12,6 +13,7 @@ pub(super) fn on_the_card() -> Grounds {
         reserved_peak: Ground::measured(),
         device_peak: Ground::measured(),
         budget: Ground::measured(),
+        step_time: Ground::measured(),
     }
 }
 
@@ -32,11 +34,18 @@ pub(super) fn on_virtual_gpu(gpu: &VirtualGpu, seen: &RunReports, platform: Plat
         true => "on Windows CUDA's total is taken to be NVML's".to_owned(),
         false => stated("usable memory", &profile.usable_memory),
     };
+    let Uncertainty { error, slowdown, basis } = profile.uncertainty();
+    let mut of_time = vec![format!("{basis}: nine of ten within {:.0} %", error * 100.0)];
+    of_time.push("the host's part is that of this machine".to_owned());
+    if slowdown > 1.0 {
+        of_time.push(format!("the clock is {slowdown:.2} times lower at the least power"));
+    }
     Grounds {
         allocated_peak: Ground::exact_but_for(below.clone()),
         reserved_peak: Ground::exact_but_for(below.clone()),
         device_peak: Ground::exact_but_for([vec![context], below].concat()),
         budget: Ground::exact_but_for(vec![usable]),
+        step_time: Ground::exact_but_for(of_time),
     }
 }
 

@@ -1,11 +1,12 @@
 //! What one should know of a plan before one relies on it.
 
-use crate::device::{Budget, Platform, RunReports, Setup, VirtualGpu};
+use crate::device::{Budget, Gpu, Platform, RunReports, Setup, VirtualGpu};
 use crate::error::one_line;
-use crate::measurement::{Outcome, Verdict};
-use crate::plan::{Choice, Note, Objective, Plan, Tried};
+use crate::measurement::{Outcome, Setting, Verdict};
+use crate::plan::{Choice, Note, Objective, Plan, SpeedBasis, Tried};
 use crate::probe::{Findings, GpuProber};
 use crate::profile::context::Range;
+use crate::profile::gpu::Segment;
 use crate::units::Bytes;
 use crate::workload::{Checkpointing, Precision, Subject, Variable};
 
@@ -23,7 +24,7 @@ pub(super) fn of_plan(plan: &Plan, findings: &Findings, on_twin: usize) -> Vec<N
         notes.extend(of_points(findings, plan));
         return notes;
     };
-    if plan.objective == Objective::Throughput && choice.samples_per_second.is_none() {
+    if plan.objective == Objective::Throughput && choice.speed.is_none() {
         notes.push(Note::RankedWithoutTimes);
     }
     let micro_batch = choice.micro_batch;
@@ -63,6 +64,35 @@ pub(super) fn of_virtual_gpu(gpu: &VirtualGpu, seen: RunReports) -> Vec<Note> {
     }
     notes.extend(seen.internal_errors.into_iter().map(|message| Note::InternalError { message }));
     notes
+}
+
+/// Of precisions that the card has not, or not in the hardware that makes them pay.
+pub(super) fn of_precisions(left_out: &[Precision], tried: &[Setting], gpu: &Gpu) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if !left_out.is_empty() {
+        notes.push(Note::PrecisionsLeftOut {
+            precisions: left_out.to_vec(),
+            compute_capability: gpu.compute_capability().to_string(),
+        });
+    }
+    if !gpu.has_tensor_cores() && tried.iter().any(|setting| setting.precision.is_mixed()) {
+        notes.push(Note::NoTensorCores { gtx_16: gpu.product().contains("GTX 16") });
+    }
+    notes
+}
+
+/// Of what modelled speeds of a card leave open.
+pub(super) fn of_speed(plan: &Plan, gpu: &Gpu) -> Option<Note> {
+    let speed = plan.recommendation.as_ref()?.speed.as_ref()?;
+    let Gpu::Virtual(gpu) = gpu else { return None };
+    let profile = gpu.profile();
+    let varies = speed.basis == SpeedBasis::Modelled && profile.segment == Segment::Laptop;
+    varies.then(|| Note::LaptopPower {
+        clock: profile.boost_clock.value,
+        lowest_clock: profile.lowest_boost_clock.as_ref().map(|clock| clock.value),
+        power: profile.power.value,
+        lowest_power: profile.lowest_power.as_ref().map(|power| power.value),
+    })
 }
 
 /// Of the operating system that a plan is for.

@@ -54,6 +54,8 @@ pub(super) fn run(
     let setup = choose_gpu::setup(&args.device);
     let chosen = choose_gpu::choose(&args.device, catalog, output)?;
     let settings = settings::all(&workload.subject, &args.precision, &args.checkpoint, &chosen)?;
+    let left_out =
+        settings::left_out(&workload.subject, &args.precision, chosen.compute_capability());
     let gpu = chosen.open(setup, ranks)?;
     let launch = launch(&workload.subject, &args.measuring)?;
     let mut planner = Planner {
@@ -70,6 +72,8 @@ pub(super) fn run(
             args::Objective::MicroBatch => Objective::MicroBatch,
             args::Objective::Memory => Objective::Memory,
         },
+        samples: args.samples,
+        left_out,
         quiet: args.measuring.verbose,
     };
     let record = record(&args.measuring)?;

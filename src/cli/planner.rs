@@ -10,8 +10,9 @@ use crate::plan::{Choice, DeviceSummary, Grounds, Note, Objective, PLAN_VERSION,
 use crate::probe::protocol::Hello;
 use crate::probe::{Change, Findings, GpuProber, Launch, Longest, Prober, Record};
 use crate::profile::Catalog;
+use crate::profile::uncertainty::Uncertainty;
 use crate::solve;
-use crate::workload::{Goal, Values, Workload};
+use crate::workload::{Goal, Precision, Values, Workload};
 
 /// A card that differs from its twin by more than this deserves a note.
 const TWIN_TOLERANCE: f64 = 0.02;
@@ -29,6 +30,10 @@ pub(super) struct Planner<'a> {
     pub(super) goal: Goal,
     pub(super) settings: Vec<Setting>,
     pub(super) objective: Objective,
+    /// Samples whose training time is asked for.
+    pub(super) samples: Option<u64>,
+    /// Precisions that would be searched if the card had them in hardware.
+    pub(super) left_out: Vec<Precision>,
     /// Shows no progress.
     pub(super) quiet: bool,
 }
@@ -66,7 +71,10 @@ impl Planner<'_> {
         self.workload.sequence = tokens;
         let findings = &findings;
         let budget = self.gpu.budget();
-        let choices = self.choices(findings);
+        let uncertainty = self.gpu.uncertainty();
+        let question = self.question(self.gpu, &uncertainty);
+        let choices = question.choices(findings);
+        let pareto = question.pareto(findings);
         let incomplete = findings.interrupted || findings.stopped_by.is_some();
         let mut would_fit = Vec::new();
         let mut untried = None;
@@ -75,8 +83,12 @@ impl Planner<'_> {
             untried = self.would_fit(findings, record, &mut would_fit).err();
         }
         let rungs = solve::compared(findings, &self.settings, &self.goal);
-        let ladder = solve::ladder(findings, &rungs, &self.goal);
+        let ladder = solve::ladder(findings, &rungs, &question);
         let mut choices = choices.into_iter();
+        let recommendation = choices.next();
+        let speed = recommendation.as_ref().and_then(|choice| choice.speed.as_ref());
+        let training =
+            speed.zip(self.samples).map(|(speed, samples)| speed.training(samples, &self.goal));
         let mut plan = Plan {
             plan_version: PLAN_VERSION,
             versions: self.versions(gathered.hello.as_ref()),
@@ -86,9 +98,11 @@ impl Planner<'_> {
             goal: self.goal,
             objective: self.objective,
             budget,
-            recommendation: choices.next(),
+            recommendation,
             command: None,
             alternatives: choices.collect(),
+            pareto,
+            training,
             ladder,
             contexts: None,
             would_fit,
@@ -101,6 +115,8 @@ impl Planner<'_> {
         plan.notes = notes::of_plan(&plan, findings, on_twin);
         plan.notes.extend(untried.map(|error| Note::ChangesUntried { reason: error.to_string() }));
         plan.notes.append(&mut gathered.notes);
+        plan.notes.extend(notes::of_precisions(&self.left_out, &self.settings, self.gpu));
+        plan.notes.extend(notes::of_speed(&plan, self.gpu));
         plan.notes.extend(self.interval(&plan, std::mem::take(&mut gathered.sizes)));
         plan.notes.extend(notes::of_platform(self.platform(), self.setup, budget));
         plan.notes.extend(allocator::notes());
@@ -109,10 +125,12 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    /// The settings that reach the target, by what was found at one length, the best first.
-    pub(super) fn choices(&self, findings: &Findings) -> Vec<Choice> {
-        let (budget, pays) = (self.gpu.budget().budget, self.gpu.has_tensor_cores());
-        solve::choices(findings, &self.goal, budget, self.objective, pays)
+    /// The best setting at one length.
+    pub(super) fn best(&self, of_length: &OfLength) -> Option<Choice> {
+        let uncertainty = self.gpu.uncertainty();
+        let question = self.question(self.gpu, &uncertainty);
+        let question = solve::Question { sequence: of_length.tokens, ..question };
+        question.choices(&of_length.findings).into_iter().next()
     }
 
     /// The campaign on one GPU, and on a virtual one the ladder's points.
@@ -128,7 +146,9 @@ impl Planner<'_> {
         self.settle(&lengths, prober.as_mut());
         if matches!(gpu, Gpu::Virtual(_)) {
             let chosen = contexts::chosen(&lengths);
-            self.measure_ladder(&mut lengths[chosen].findings, prober.as_mut());
+            let findings = &mut lengths[chosen].findings;
+            self.measure_other_sizes(findings, prober.as_mut(), gpu);
+            self.measure_ladder(findings, prober.as_mut());
         }
         let longest = self.search_longest(gpu, prober.as_mut(), progress, &mut lengths);
         notes.extend(notes::of_prober(prober.as_ref(), gpu.budget()));
@@ -176,6 +196,33 @@ impl Planner<'_> {
         }
     }
 
+    /// What decides among settings that ran on `gpu`.
+    fn question<'a>(&'a self, gpu: &Gpu, uncertainty: &'a Uncertainty) -> solve::Question<'a> {
+        solve::Question {
+            goal: &self.goal,
+            budget: gpu.budget().budget,
+            objective: self.objective,
+            sequence: self.workload.sequence,
+            uncertainty,
+            mixed_pays: gpu.has_tensor_cores(),
+        }
+    }
+
+    /// Other micro-batches of the best setting than its largest, where they may be faster.
+    fn measure_other_sizes(&self, findings: &mut Findings, prober: &mut dyn Prober, gpu: &Gpu) {
+        if findings.interrupted || findings.stopped_by.is_some() {
+            return;
+        }
+        let uncertainty = gpu.uncertainty();
+        let question = self.question(gpu, &uncertainty);
+        while let Some(point) = question.next_size(findings) {
+            // What is known without it is a plan too.
+            if findings.probe(prober, &self.workload, point).is_err() {
+                return;
+            }
+        }
+    }
+
     fn measure_ladder(&self, findings: &mut Findings, prober: &mut dyn Prober) {
         if findings.interrupted || findings.stopped_by.is_some() {
             return;
@@ -220,6 +267,8 @@ impl Planner<'_> {
         let mut prober = self.launch.prober(self.gpu, record);
         let Gathered { lengths, longest, .. } = &mut gathered;
         let factor = self.verify_lengths(prober.as_mut(), &mut progress, lengths, longest)?;
+        let chosen = contexts::chosen(&gathered.lengths);
+        self.measure_other_sizes(&mut gathered.lengths[chosen].findings, prober.as_mut(), self.gpu);
         if (factor - 1.0).abs() > TWIN_TOLERANCE {
             gathered.notes.push(Note::TwinDiffers { factor });
         }

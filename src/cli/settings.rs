@@ -5,6 +5,7 @@ use super::choose_gpu::Chosen;
 use super::inputs;
 use crate::error::Error;
 use crate::measurement::Setting;
+use crate::profile::gpu::ComputeCapability;
 use crate::solve;
 use crate::workload::{Checkpointing, Precision, Subject};
 
@@ -46,6 +47,16 @@ pub(super) fn all(
         .sort_by_key(|setting| (solve::recomputation(setting.checkpointing), setting.precision));
     settings.dedup();
     Ok(settings)
+}
+
+/// Precisions that are not searched, though nobody said so, since the card would have to emulate them.
+pub(super) fn left_out(
+    subject: &Subject,
+    asked: &[Precision],
+    capability: ComputeCapability,
+) -> Vec<Precision> {
+    let open = if asked.is_empty() { offered_precisions(subject) } else { Vec::new() };
+    open.into_iter().filter(|precision| !inputs::has(capability, *precision)).collect()
 }
 
 /// One setting; what is not said is the plainest.

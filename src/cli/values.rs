@@ -84,6 +84,26 @@ pub(super) fn lengths(text: &str) -> Result<Lengths, Refusal> {
     })
 }
 
+/// A number of samples, which may be large: `1281167`, `1_281_167`, `1.3M`.
+pub(super) fn samples(text: &str) -> Result<u64, Refusal> {
+    let plain = text.replace('_', "");
+    let (number, unit) = match plain.strip_suffix(['k', 'K', 'M', 'G']) {
+        Some(number) if plain.ends_with('M') => (number, 1e6),
+        Some(number) if plain.ends_with('G') => (number, 1e9),
+        Some(number) => (number, 1e3),
+        None => (plain.as_str(), 1.0),
+    };
+    let samples = number.parse::<f64>().map_or(f64::NAN, |number| number * unit);
+    // Up to where a float counts each one.
+    let whole = (samples - samples.round()).abs() < 1e-3;
+    match (1.0..=9e15).contains(&samples) && whole {
+        true => Ok(samples.round() as u64),
+        false => {
+            refuse(text, "not a whole number of samples", "give a number such as 1281167 or 1.3M")
+        }
+    }
+}
+
 /// A number of GPUs in one machine.
 pub(super) fn gpus(text: &str) -> Result<u32, Refusal> {
     const MOST: u32 = Description::MAX_DEVICES as u32;

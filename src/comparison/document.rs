@@ -144,7 +144,7 @@ impl Compared {
         let errors = twin
             .ran()
             .zip(card.as_ref().and_then(Side::ran))
-            .map(|(twin, card)| Errors::of(&twin.memory, &card.memory));
+            .map(|(twin, card)| Errors::of(twin, card));
         let skipped = card.is_none().then_some(Skipped::DoesNotFit);
         Self { workload, point, skipped, twin: Some(twin), card, errors }
     }

@@ -6,7 +6,7 @@ mod document;
 mod file;
 mod points;
 
-pub use difference::{Difference, Errors, Spread, Summary};
+pub use difference::{Difference, Errors, Order, Spread, StepDifference, StepSpread, Summary};
 pub use document::{COMPARISON_VERSION, Card, Compared, Comparison, Side, Skipped, Twin};
 pub use file::{read, write};
 pub use points::{Group, Level, groups};

@@ -19,6 +19,7 @@ use nvml_wrapper::Nvml;
 
 use crate::measurement::EvidenceKind;
 use crate::profile::gpu::ComputeCapability;
+use crate::profile::uncertainty::Uncertainty;
 
 pub use budget::Budget;
 pub use descent::{descendants, descends_from, started_with};
@@ -76,7 +77,20 @@ impl Gpu {
     /// Matrix products run faster in 16 bits: since compute capability 7.0, but for the GTX 16 cards,
     /// whose chips (TU116, TU117) have no tensor cores.
     pub fn has_tensor_cores(&self) -> bool {
-        self.compute_capability().major >= 7 && !self.product().contains("GTX")
+        match self {
+            Self::Real(_) => {
+                self.compute_capability().major >= 7 && !self.product().contains("GTX")
+            }
+            Self::Virtual(gpu) => gpu.profile().has_tensor_cores(),
+        }
+    }
+
+    /// What modelled times of it leave open.
+    pub fn uncertainty(&self) -> Uncertainty {
+        match self {
+            Self::Real(_) => Uncertainty::uncalibrated(),
+            Self::Virtual(gpu) => gpu.profile().uncertainty(),
+        }
     }
 
     /// CUDA compute capability.

@@ -26,11 +26,14 @@ pub fn twin_profile(real: &RealGpu, known: Option<&GpuProfile>) -> GpuProfile {
         memory_bus: known.map_or_else(|| inferred(256), |known| known.memory_bus.clone()),
         bandwidth: known.map_or_else(|| inferred(400.0), |known| known.bandwidth.clone()),
         boost_clock: observed(clock),
+        // The card's own limit is known.
+        lowest_boost_clock: None,
         power: match (power, known) {
             (Some(power), _) => observed(power),
             (None, Some(profile)) => profile.power.clone(),
             (None, None) => inferred(100),
         },
+        lowest_power: None,
         notes: String::new(),
         calibration: known.and_then(|profile| profile.calibration.clone()),
     };

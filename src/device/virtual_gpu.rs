@@ -334,7 +334,9 @@ pub(super) mod tests {
             memory_bus: fact(128),
             bandwidth: fact(192.0),
             boost_clock: fact(1740),
+            lowest_boost_clock: None,
             power: fact(80),
+            lowest_power: None,
             notes: String::new(),
             calibration: None,
         }

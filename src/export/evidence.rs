@@ -23,8 +23,9 @@ pub(super) fn lines(recommended: Recommended<'_>) -> Vec<String> {
             choice.checkpointing
         ),
         peak(recommended),
-        evidence(recommended),
     ];
+    lines.extend(choice.speed.as_ref().map(|speed| format!("speed {}", speed.in_one_line())));
+    lines.push(evidence(recommended));
     if plan.incomplete {
         lines.push(Note::Incomplete.to_string());
     }
@@ -85,6 +86,8 @@ fn is_for_training(note: &Note) -> bool {
         | Note::AllocatorVariable { .. }
         | Note::ContextOfProfile { .. }
         | Note::WindowsDesktop { .. }
+        | Note::NoTensorCores { .. }
+        | Note::LaptopPower { .. }
         | Note::Spills
         | Note::NotImplemented { .. }
         | Note::ReadBacks { .. }
@@ -95,6 +98,7 @@ fn is_for_training(note: &Note) -> bool {
         | Note::StoppedBy { .. }
         | Note::ChangesUntried { .. }
         | Note::RankedWithoutTimes
+        | Note::PrecisionsLeftOut { .. }
         | Note::NoCheckpointing
         | Note::AsTheCommandDoes { .. }
         | Note::OwnAccumulation { .. }

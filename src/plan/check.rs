@@ -53,6 +53,7 @@ pub(super) fn contradiction(plan: &Plan) -> Option<String> {
         .recommendation
         .iter()
         .chain(&plan.alternatives)
+        .chain(&plan.pareto)
         .chain(at_other_lengths.filter_map(|it| it.choice.as_ref()));
     choices.find_map(|choice| of_choice(choice, plan)).or_else(|| {
         plan.contexts.iter().flat_map(|it| &it.longest).find_map(|it| of_longest(it, plan))

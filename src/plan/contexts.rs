@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Choice;
+use super::{Choice, Figure};
 use crate::measurement::Setting;
 use crate::workload::{Checkpointing, Precision};
 
@@ -31,8 +31,6 @@ pub struct Context {
     pub answer: Answer,
     /// The best setting at this length, where one fits.
     pub choice: Option<Choice>,
-    /// Tokens per second on one GPU with that setting; null where step times are not known.
-    pub tokens_per_second: Option<f64>,
 }
 
 /// What came of a length.
@@ -104,13 +102,17 @@ pub enum LimitOf {
 impl Context {
     /// Of a length without a setting that fits.
     pub fn without_choice(tokens: u32, answer: Answer) -> Self {
-        Self { tokens, answer, choice: None, tokens_per_second: None }
+        Self { tokens, answer, choice: None }
     }
 
     /// Of a length with one.
     pub fn fitting(tokens: u32, choice: Choice) -> Self {
-        let tokens_per_second = choice.samples_per_second.map(|it| it * f64::from(tokens));
-        Self { tokens, answer: Answer::Fits, choice: Some(choice), tokens_per_second }
+        Self { tokens, answer: Answer::Fits, choice: Some(choice) }
+    }
+
+    /// Tokens per second on one GPU, where step times are known.
+    pub fn tokens_per_second(&self) -> Option<Figure> {
+        self.choice.as_ref()?.speed.as_ref()?.tokens_per_second
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Grounds {
     pub device_peak: Ground,
     /// What may be used of the GPU.
     pub budget: Ground,
+    /// Step times, and all speeds that follow from them.
+    #[serde(default)]
+    pub step_time: Ground,
 }
 
 /// How one kind of number is known.

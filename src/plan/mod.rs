@@ -5,6 +5,7 @@ mod contexts;
 mod file;
 mod grounds;
 mod note;
+mod speed;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ pub use contexts::{Answer, Context, Contexts, Limit, LimitOf, LongestContext, Ne
 pub use file::read;
 pub use grounds::{Ground, Grounds, Level};
 pub use note::{ALLOCATOR_VARIABLES, Note, Tried};
+pub use speed::{Figure, Speed, SpeedBasis, Training};
 
 /// Version of the document; raised by every change that an older reader would misread.
 pub const PLAN_VERSION: u32 = 1;
@@ -49,8 +51,17 @@ pub struct Plan {
     /// Of a command: the shell's line that trains so. `{steps}` stays, for the user to say.
     #[serde(default)]
     pub command: Option<String>,
-    /// Each other setting at its largest micro-batch, the better first.
+    /// Each other setting at the micro-batch that is best there, the better first, and at its largest
+    /// where that is another one.
     pub alternatives: Vec<Choice>,
+    /// What memory buys: all that was run, fits and reaches the target, but for what takes more memory
+    /// and is no faster, the least memory first. Empty where speeds are not known.
+    #[serde(default)]
+    pub pareto: Vec<Choice>,
+    /// How long the training that was asked for takes as recommended; null where none was, or the speed
+    /// is not known.
+    #[serde(default)]
+    pub training: Option<Training>,
     /// What each means of saving memory buys, in the order in which a careful person takes them.
     pub ladder: Vec<Rung>,
     /// Where several lengths of context were asked for: what each takes.
@@ -117,7 +128,7 @@ pub struct DeviceSummary {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
-    /// Samples per second; where they are not measured, the careful person's order.
+    /// Samples per second; where they are not known, the careful person's order.
     #[default]
     Throughput,
     /// The largest micro-batch.
@@ -144,8 +155,9 @@ pub struct Choice {
     pub checkpointing: Checkpointing,
     /// What it takes.
     pub memory: Memory,
-    /// Samples per second on one GPU, as measured; null on a virtual GPU.
-    pub samples_per_second: Option<f64>,
+    /// How fast one GPU trains so; null where step times are not known.
+    #[serde(default)]
+    pub speed: Option<Speed>,
     /// Index of its measurement.
     pub evidence: usize,
     /// The next larger admissible micro-batch, which was run and does not fit; null when there is
@@ -198,11 +210,14 @@ pub struct Rung {
     pub micro_batch: u32,
     /// What the device sees at that micro-batch; null when it does not run there.
     pub device_peak: Option<Bytes>,
+    /// How fast it is at that micro-batch; null when it does not run there, or its time is not known.
+    #[serde(default)]
+    pub speed: Option<Speed>,
     /// The largest micro-batch that was run and fits; null when none does.
     pub largest_micro_batch: Option<u32>,
     /// Whether the target batch can be trained on so far up the ladder.
     pub reaches_target: bool,
-    /// Index of the measurement behind `device_peak`.
+    /// Index of the measurement behind `device_peak` and `speed`.
     pub evidence: Option<usize>,
 }
 

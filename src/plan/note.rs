@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measurement::Setting;
 use crate::units::Bytes;
+use crate::workload::Precision;
 
 /// Variables of the environment that change how much memory a step takes; those that a note may name.
 pub const ALLOCATOR_VARIABLES: [&str; 4] = [
@@ -30,8 +31,31 @@ pub enum Note {
         /// Why.
         reason: String,
     },
-    /// No step times: kernels do not run on a virtual GPU.
+    /// Step times are not known.
     RankedWithoutTimes,
+    /// Precisions were not searched, since the card has them not in hardware.
+    PrecisionsLeftOut {
+        /// Which.
+        precisions: Vec<Precision>,
+        /// Of the card.
+        compute_capability: String,
+    },
+    /// The card has no tensor cores, for which mixed precision is made.
+    NoTensorCores {
+        /// It is one of the GTX 16 series, on which training in fp16 is known to fail.
+        gtx_16: bool,
+    },
+    /// A laptop's clock, and so its speed, is up to who built it.
+    LaptopPower {
+        /// The clock in MHz at the most power.
+        clock: u32,
+        /// And at the least, where it is stated.
+        lowest_clock: Option<u32>,
+        /// The most power in watts.
+        power: u32,
+        /// And the least, where it is stated.
+        lowest_power: Option<u32>,
+    },
     /// Batch norm's statistics are of the micro-batch.
     BatchNorm {
         /// Samples that it sees.
@@ -163,9 +187,57 @@ impl fmt::Display for Note {
             }
             Self::RankedWithoutTimes => write!(
                 f,
-                "ranked without step times, which a virtual GPU cannot measure: in the order of the \
-                 steps above, then fewer accumulation steps, less numerical risk, less memory"
+                "ranked without step times, which are not known here: in the order of the steps \
+                 above, then fewer accumulation steps, less numerical risk, less memory"
             ),
+            Self::PrecisionsLeftOut { precisions, compute_capability } => {
+                let names: Vec<_> = precisions.iter().map(|it| it.name()).collect();
+                write!(
+                    f,
+                    "{} left out: compute capability {compute_capability} has no such hardware, 8.0 \
+                     and later have",
+                    names.join(" and "),
+                )?;
+                match precisions.contains(&Precision::Bf16) {
+                    true => write!(f, "; PyTorch would emulate bf16, many times slower than fp16"),
+                    false => Ok(()),
+                }
+            }
+            Self::NoTensorCores { gtx_16 } => {
+                write!(
+                    f,
+                    "the card has no tensor cores: mixed precision saves memory here, and no time to \
+                     count on"
+                )?;
+                match gtx_16 {
+                    true => write!(
+                        f,
+                        "; on the GTX 16 series fp16 is known to end in NaN \
+                         (github.com/ultralytics/yolov5/issues/5815)"
+                    ),
+                    false => Ok(()),
+                }
+            }
+            Self::LaptopPower { clock, lowest_clock, power, lowest_power } => {
+                let watts = |power: Option<u32>| {
+                    power.map_or_else(String::new, |power| format!(" at {power} W"))
+                };
+                match lowest_clock {
+                    Some(lowest) => write!(
+                        f,
+                        "a laptop's maker sets its power: the slow end of the times is for {lowest} \
+                         MHz{}, the fast end for {clock} MHz{}",
+                        watts(*lowest_power),
+                        watts(Some(*power))
+                    )?,
+                    None => write!(
+                        f,
+                        "a laptop's maker sets its power: the times are for {clock} MHz, the most that \
+                         is stated, and how much slower others are is not known"
+                    )?,
+                }
+                write!(f, "; throttling by heat is not predicted")
+            }
             Self::BatchNorm { micro_batch } => {
                 write!(f, "batch norm sees the micro-batch of {micro_batch}, not the target batch")
             }

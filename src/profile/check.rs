@@ -50,6 +50,8 @@ impl Check for GpuProfile {
             ("bandwidth", sourced(&self.bandwidth)),
             ("boost_clock", sourced(&self.boost_clock)),
             ("power", sourced(&self.power)),
+            ("lowest_boost_clock", self.lowest_boost_clock.as_ref().is_none_or(sourced)),
+            ("lowest_power", self.lowest_power.as_ref().is_none_or(sourced)),
         ];
         if let Some((fact, _)) = unsourced.into_iter().find(|(_, sourced)| !sourced) {
             return Some(format!("`{fact}` has no source"));
@@ -63,6 +65,19 @@ impl Check for GpuProfile {
         ];
         if let Some((fact, _)) = zero.into_iter().find(|(_, zero)| *zero) {
             return Some(format!("`{fact}` must be above zero"));
+        }
+        let lowest = [
+            ("lowest_boost_clock", &self.lowest_boost_clock, "boost_clock", &self.boost_clock),
+            ("lowest_power", &self.lowest_power, "power", &self.power),
+        ];
+        for (name, low, top, high) in lowest {
+            let Some(low) = low else { continue };
+            if low.value == 0 || low.value > high.value {
+                return Some(format!(
+                    "`{name}` of {} is not from 1 to the `{top}` of {}",
+                    low.value, high.value
+                ));
+            }
         }
         self.beyond_bounds()
     }

@@ -69,8 +69,14 @@ pub struct GpuProfile {
     pub bandwidth: Fact<f64>,
     /// Highest boost clock in MHz.
     pub boost_clock: Fact<u32>,
+    /// Boost clock in MHz at the lowest power that the card is sold with; of laptops, where it is stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lowest_boost_clock: Option<Fact<u32>>,
     /// Board power in watts, the top of the range for laptops.
     pub power: Fact<u32>,
+    /// The bottom of that range, where it is stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lowest_power: Option<Fact<u32>>,
     /// What else one should know.
     #[serde(default)]
     pub notes: String,

@@ -9,5 +9,6 @@ pub(crate) mod limits;
 pub mod model;
 mod shelf;
 mod speed;
+pub mod uncertainty;
 
 pub use catalog::Catalog;

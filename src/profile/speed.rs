@@ -78,17 +78,19 @@ impl GpuProfile {
     }
 
     /// From the table "Arithmetic instructions" of NVIDIA's CUDA C++ programming guide and, for tensor
-    /// cores, the architecture white papers (Volta, Turing, GA100, GA102, Ada, GH100, Blackwell).
+    /// cores, the architecture white papers (Volta, Turing, GA100, GA102, Ada, GH100, Blackwell). What
+    /// that table says of fp16 without tensor cores, twice fp32, is for sums in fp16 too: PyTorch sums in
+    /// fp32, which goes at the rate of fp32.
     fn rates(&self) -> Rates {
         let capability = self.compute_capability.value;
         let half = if self.tensor() == Tensor::Half { 0.5 } else { 1.0 };
         let rates = |fp64, fp32, tf32, fp16, bf16| Rates { fp64, fp32, tf32, fp16, bf16 };
         match (capability.major, capability.minor) {
             (..=5, _) => rates(8.0, 256.0, 0.0, 0.0, 0.0),
-            (6, 0) => rates(64.0, 128.0, 0.0, 256.0, 0.0),
+            (6, 0) => rates(64.0, 128.0, 0.0, 128.0, 0.0),
             (6, _) => rates(8.0, 256.0, 0.0, 0.0, 0.0),
             (7, 0..=2) => rates(64.0, 128.0, 0.0, 1024.0, 0.0),
-            (7, _) if self.tensor() == Tensor::None => rates(4.0, 128.0, 0.0, 256.0, 0.0),
+            (7, _) if self.tensor() == Tensor::None => rates(4.0, 128.0, 0.0, 128.0, 0.0),
             (7, _) => rates(4.0, 128.0, 0.0, 1024.0 * half, 0.0),
             (8, 0) => rates(128.0, 128.0, 1024.0, 2048.0, 2048.0),
             (8, 7) => rates(4.0, 256.0, 1024.0, 2048.0, 2048.0),
@@ -126,7 +128,6 @@ impl GpuProfile {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::profile::Catalog;
 
     /// Tera-operations a second in fp32, TF32, fp16 and bf16 as stated in data sheets.
@@ -148,6 +149,8 @@ mod tests {
     fn a_gtx_16_has_no_tensor_cores() {
         let card = Catalog::built_in().gpu("gtx-1650-laptop").unwrap();
         assert!(!card.has_tensor_cores());
+        let peak = card.speed().peak;
+        assert_eq!(peak.fp16, peak.fp32);
         assert!(Catalog::built_in().gpu("rtx-2060-6gb").unwrap().has_tensor_cores());
     }
 }

@@ -1,14 +1,18 @@
 //! A card beside its twin, as a table and as one line a point.
 
 use super::table::{grid, indent, right, versions, wrap};
-use crate::comparison::{Compared, Comparison, Difference, Side, Skipped, Spread};
+use crate::comparison::{
+    Compared, Comparison, Difference, Order, Side, Skipped, Spread, StepDifference, StepSpread,
+};
 use crate::measurement::Outcome;
+use crate::units::duration;
 use crate::workload::Checkpointing;
 
 /// The whole document for a person, without a line end at its end.
 pub fn comparison(document: &Comparison) -> String {
     let mut parts = vec![headline(document), points(document)];
     parts.extend(spreads(document));
+    parts.extend(steps(document));
     parts.push(wrap(&counts(document), "", "  "));
     parts.push(wrap(&format!("Evidence: {}.", versions(&document.versions)), "", "  "));
     parts.join("\n\n")
@@ -17,12 +21,16 @@ pub fn comparison(document: &Comparison) -> String {
 /// What came of one point, in one line.
 pub fn compared(result: &Compared) -> String {
     let end = match (&result.errors, &result.skipped) {
-        (Some(errors), _) => format!(
-            "allocated {}, reserved {}, device {}",
-            percent(&errors.allocated),
-            percent(&errors.reserved),
-            percent(&errors.device)
-        ),
+        (Some(errors), _) => {
+            let step =
+                errors.step.map_or_else(String::new, |it| format!(", step {}", of_step(&it)));
+            format!(
+                "allocated {}, reserved {}, device {}{step}",
+                percent(&errors.allocated),
+                percent(&errors.reserved),
+                percent(&errors.device)
+            )
+        }
         (None, Some(skipped)) => skip(skipped),
         (None, None) => [("twin", &result.twin), ("card", &result.card)]
             .into_iter()
@@ -60,6 +68,7 @@ fn points(document: &Comparison) -> String {
         "device",
         "twin",
         "step",
+        "twin",
     ]);
     for result in &document.results {
         let card = result.card.as_ref().and_then(Side::ran);
@@ -73,11 +82,15 @@ fn points(document: &Comparison) -> String {
             or_dash(errors.map(|errors| percent(&errors.context))),
             or_dash(memory.map(|memory| memory.device_peak.to_string())),
             or_dash(errors.map(|errors| percent(&errors.device))),
-            or_dash(card.map(|ran| format!("{:.1} ms", ran.step_seconds * 1e3))),
+            or_dash(card.map(|ran| duration(ran.step_seconds, 3))),
+            or_dash(errors.and_then(|errors| errors.step).map(|it| of_step(&it))),
         ]);
     }
-    right(&mut grid, &[1, 2, 3, 4, 5, 6, 7]);
-    format!("The card's peaks, and how far its twin is off\n{}", indent(&grid.to_string()))
+    right(&mut grid, &[1, 2, 3, 4, 5, 6, 7, 8]);
+    format!(
+        "The card's peaks and times, and how far its twin is off\n{}",
+        indent(&grid.to_string())
+    )
 }
 
 fn spreads(document: &Comparison) -> Option<String> {
@@ -105,6 +118,38 @@ fn spreads(document: &Comparison) -> Option<String> {
     }
     right(&mut grid, &[1, 2, 3]);
     Some(format!("The twin's errors\n{}", indent(&grid.to_string())))
+}
+
+/// Predicted against measured step times, by family.
+fn steps(document: &Comparison) -> Option<String> {
+    let summary = &document.summary;
+    if summary.step.is_empty() {
+        return None;
+    }
+    let mut grid = grid();
+    grid.set_header(["", "points", "median", "worst", "at"]);
+    for StepSpread { family, compared, median_percent, worst_percent, worst } in &summary.step {
+        grid.add_row([
+            family.clone(),
+            compared.to_string(),
+            format!("{median_percent:.0} %"),
+            format!("{worst_percent:+.0} %"),
+            document.results.get(*worst).map_or_else(String::new, name),
+        ]);
+    }
+    right(&mut grid, &[1, 2, 3]);
+    let Order { pairs, right } = summary.order;
+    let order = match pairs {
+        0 => String::new(),
+        _ => format!(
+            "\n  of {pairs} pairs of points that differ by more than 5 % in samples/s, the twin has {right} \
+             in the right order"
+        ),
+    };
+    Some(format!(
+        "The errors of the twin's modelled step times\n{}{order}",
+        indent(&grid.to_string())
+    ))
 }
 
 fn counts(document: &Comparison) -> String {
@@ -148,6 +193,10 @@ fn percent(difference: &Difference) -> String {
         (_, Some(percent)) => format!("{percent:+.2} %"),
         (_, None) => "of nothing".to_owned(),
     }
+}
+
+fn of_step(difference: &StepDifference) -> String {
+    format!("{:+.0} %", difference.percent)
 }
 
 fn skip(skipped: &Skipped) -> String {

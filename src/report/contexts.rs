@@ -1,7 +1,7 @@
 //! What a shorter context buys.
 
 use super::table::{grid, indent, right, wrap};
-use crate::plan::{Answer, Choice, Context, Contexts, Limit, LimitOf, LongestContext, Plan};
+use crate::plan::{Answer, Choice, Context, Contexts, Limit, LimitOf, LongestContext, Plan, Speed};
 
 /// The lengths beside each other, and the longest that fits.
 pub(super) fn table(contexts: &Contexts, plan: &Plan) -> String {
@@ -17,7 +17,11 @@ pub(super) fn table(contexts: &Contexts, plan: &Plan) -> String {
                 steps(choice),
                 choice.setting().to_string(),
                 choice.memory.device_peak.to_string(),
-                context.tokens_per_second.map_or_else(|| "-".to_owned(), rate),
+                context
+                    .choice
+                    .as_ref()
+                    .and_then(|it| it.speed.as_ref())
+                    .map_or_else(dash, Speed::tokens),
                 reference
                     .filter(|_| !is_recommended)
                     .and_then(|reference| gained(context, reference))
@@ -43,24 +47,13 @@ fn steps(choice: &Choice) -> String {
     format!("{} x {}{rest}", choice.micro_batch, choice.accumulation)
 }
 
-/// In whole tokens, with a comma after thousands.
-fn rate(tokens_per_second: f64) -> String {
-    let digits = format!("{tokens_per_second:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// How much more a length does than the recommended one: of tokens a second, where those are known.
 fn gained(context: &Context, reference: &Context) -> Option<String> {
     let (now, then) = (context.choice.as_ref()?, reference.choice.as_ref()?);
-    Some(match (context.tokens_per_second, reference.tokens_per_second) {
-        (Some(now), Some(then)) if then > 0.0 => format!("x{:.2} tokens/s", now / then),
+    Some(match (context.tokens_per_second(), reference.tokens_per_second()) {
+        (Some(now), Some(then)) if then.value > 0.0 => {
+            format!("x{:.2} tokens/s", now.value / then.value)
+        }
         _ => {
             let times = f64::from(now.micro_batch) / f64::from(then.micro_batch.max(1));
             format!("x{} micro-batch", (times * 100.0).round() / 100.0)

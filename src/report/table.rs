@@ -1,15 +1,16 @@
 //! Tables for a terminal, at most 100 columns wide.
 
+mod memory;
+mod speed;
+
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 
 use super::{Report, contexts};
-use crate::measurement::{EvidenceKind, Memory, Setting};
+use crate::measurement::{EvidenceKind, Setting};
 use crate::plan::{Choice, Plan, Rung, Step, Versions};
 use crate::units::Bytes;
 
 const WIDTH: u16 = 100;
-/// Cells of the bar that stands for the budget.
-const BAR: usize = 40;
 
 /// What a person reads.
 pub(super) struct Table;
@@ -25,13 +26,15 @@ impl Report for Table {
         parts.extend(plan.command.as_ref().map(|line| format!("  {line}")));
         parts.push(budget(plan));
         if let Some(choice) = &plan.recommendation {
-            parts.push(stack(&choice.memory, plan.budget.budget));
+            parts.push(memory::stack(&choice.memory, plan.budget.budget));
+            parts.extend(speed::of_choice(choice, plan));
             parts.push(choices(choice, &plan.alternatives));
         }
         parts.extend(plan.contexts.as_ref().map(|it| contexts::table(it, plan)));
         if plan.ladder.iter().any(|rung| rung.device_peak.is_some()) {
             parts.push(ladder(&plan.ladder));
         }
+        parts.extend(speed::front(plan));
         if !plan.notes.is_empty() {
             let notes = plan.notes.iter().map(|note| bullet(&note.to_string()));
             parts.push(format!("Notes\n{}", notes.collect::<Vec<_>>().join("\n")));
@@ -111,90 +114,54 @@ fn budget(plan: &Plan) -> String {
     wrap(&format!("{text} (board: {})", budget.total), "", "  ")
 }
 
-/// The parts of the peak, and a bar of how much of the budget they take.
-fn stack(memory: &Memory, budget: Bytes) -> String {
-    // Parts are whole at different times; activations are what is gone by the time others are.
-    let gone = memory.not_together();
-    let parts = [
-        ("context", memory.context),
-        ("weights", memory.weights),
-        ("gradients", memory.gradients),
-        ("optimizer state", memory.optimizer_state),
-        ("activations", memory.activations.saturating_sub(gone)),
-        ("workspace", memory.workspace),
-        ("fragmentation", memory.fragmentation()),
-    ];
-    let mut grid = grid();
-    let mut below = Bytes::ZERO;
-    for (name, bytes) in parts {
-        grid.add_row([name.to_owned(), bytes.to_string(), bar(below, bytes, budget)]);
-        below = below + bytes;
-    }
-    let free = budget.saturating_sub(memory.device_peak);
-    let of = format!("of {budget} budget, {free} left");
-    grid.add_row(["device peak".to_owned(), memory.device_peak.to_string(), of]);
-    right(&mut grid, &[1]);
-    let mut text = format!("Memory at the peak\n{}", indent(&grid.to_string()));
-    if gone > Bytes::ZERO {
-        let earlier = format!(
-            "activations are {} when the forward pass ends; at the peak {gone} of them are gone",
-            memory.activations
-        );
-        text += &format!("\n{}", wrap(&earlier, "  ", "  "));
-    }
-    text
-}
-
-/// Cells from `below` on that stand for `bytes` of `budget`.
-fn bar(below: Bytes, bytes: Bytes, budget: Bytes) -> String {
-    let cell = |bytes: Bytes| {
-        let share = bytes.get() as f64 / budget.get().max(1) as f64;
-        ((share * BAR as f64).round() as usize).min(BAR)
-    };
-    let (start, end) = (cell(below), cell(below + bytes));
-    // Something is never shown as nothing.
-    let end = if bytes > Bytes::ZERO && end == start { (start + 1).min(BAR) } else { end };
-    format!("{}{}", "·".repeat(start.min(end)), "█".repeat(end - start.min(end)))
-        + &"·".repeat(BAR - end)
-}
-
 fn choices(best: &Choice, others: &[Choice]) -> String {
     let mut grid = grid();
-    let timed = best.samples_per_second.is_some();
-    let mut header =
-        vec!["", "precision", "checkpointing", "micro-batch", "steps", "device peak", "next"];
-    header.extend(timed.then_some("samples/s"));
+    let all = || std::iter::once(best).chain(others);
+    let rates = all().any(|choice| choice.speed.is_some()).then(|| speed::rates(best));
+    let mut header = vec!["", "precision", "checkpointing", "micro-batch", "steps", "device peak"];
+    header.extend(rates);
+    header.push("next");
     grid.set_header(header);
-    for (index, choice) in std::iter::once(best).chain(others).enumerate() {
-        let rest = choice.remainder.map_or_else(String::new, |rest| format!(" + {rest}"));
-        let mut row = vec![
-            if index == 0 { "->".to_owned() } else { String::new() },
-            choice.precision.to_string(),
-            choice.checkpointing.to_string(),
-            format!("{}{rest}", choice.micro_batch),
-            choice.accumulation.to_string(),
-            choice.memory.device_peak.to_string(),
-            choice.next.map_or_else(
-                || "-".to_owned(),
-                |next| match next.tight {
-                    true => format!("{} is too tight", next.micro_batch),
-                    false => format!("{} does not fit", next.micro_batch),
-                },
-            ),
-        ];
-        row.extend(choice.samples_per_second.map(|speed| format!("{speed:.1}")));
+    for (index, choice) in all().enumerate() {
+        let mut row = vec![if index == 0 { "->".to_owned() } else { String::new() }];
+        row.extend(setting(choice));
+        row.extend(rates.map(|_| speed::rate(choice)));
+        row.push(choice.next.map_or_else(
+            || "-".to_owned(),
+            |next| match next.tight {
+                true => format!("{} is too tight", next.micro_batch),
+                false => format!("{} does not fit", next.micro_batch),
+            },
+        ));
         grid.add_row(row);
     }
-    right(&mut grid, &[3, 4, 5, 7]);
+    right(&mut grid, if rates.is_some() { &[3, 4, 5, 6] } else { &[3, 4, 5] });
     format!("Settings that reach the target\n{}", indent(&grid.to_string()))
+}
+
+/// Cells of a choice: precision, checkpointing, micro-batch, steps, device peak.
+fn setting(choice: &Choice) -> [String; 5] {
+    let rest = choice.remainder.map_or_else(String::new, |rest| format!(" + {rest}"));
+    [
+        choice.precision.to_string(),
+        choice.checkpointing.to_string(),
+        format!("{}{rest}", choice.micro_batch),
+        choice.accumulation.to_string(),
+        choice.memory.device_peak.to_string(),
+    ]
 }
 
 fn ladder(rungs: &[Rung]) -> String {
     let mut grid = grid();
     let at = rungs.first().map_or(1, |rung| rung.micro_batch);
     let peak = format!("peak at {at}");
-    grid.set_header(["step", "setting", &peak, "change", "largest", "reaches target"]);
+    let timed = rungs.iter().any(|rung| rung.speed.is_some());
+    let mut header = vec!["step", "setting", &peak, "change"];
+    header.extend(timed.then_some("speed"));
+    header.extend(["largest", "target"]);
+    grid.set_header(header);
     let mut before: Option<Bytes> = None;
+    let mut speed_before = None;
     for rung in rungs {
         let change = match (before, rung.device_peak) {
             (Some(before), Some(now)) if now == before => "none".to_owned(),
@@ -202,19 +169,25 @@ fn ladder(rungs: &[Rung]) -> String {
             (Some(before), Some(now)) => format!("+{}", now - before),
             _ => String::new(),
         };
-        grid.add_row([
+        let mut row = vec![
             step(rung.step).to_owned(),
             Setting { precision: rung.precision, checkpointing: rung.checkpointing }.to_string(),
             rung.device_peak.map_or_else(|| "out of memory".to_owned(), |peak| peak.to_string()),
             change,
+        ];
+        row.extend(timed.then(|| speed::change(speed_before, rung.speed.as_ref())));
+        row.extend([
             rung.largest_micro_batch.map_or_else(|| "none".to_owned(), |size| size.to_string()),
             if rung.reaches_target { "yes" } else { "no" }.to_owned(),
         ]);
+        grid.add_row(row);
         before = rung.device_peak;
+        speed_before = rung.speed.as_ref();
     }
-    right(&mut grid, &[2, 3, 4]);
-    let meaning = "largest: the micro-batch that fits, accumulated where it is below the target";
-    format!("What each step buys\n{}\n  {meaning}", indent(&grid.to_string()))
+    right(&mut grid, if timed { &[2, 3, 4, 5] } else { &[2, 3, 4] });
+    let of_speed = if timed { "  speed: samples/s against the step before\n" } else { "" };
+    let meaning = "largest: the largest micro-batch that fits; target: whether it is reached so";
+    format!("What each step buys\n{}\n{of_speed}  {meaning}", indent(&grid.to_string()))
 }
 
 fn step(step: Step) -> &'static str {
@@ -234,7 +207,11 @@ fn evidence(plan: &Plan) -> String {
         (n, 0) => format!("{n} points run on the GPU"),
         (n, m) => format!("{n} points run on the GPU, {m} on its virtual twin"),
     };
-    wrap(&format!("Evidence: {on}. {}.", versions(&plan.versions)), "", "  ")
+    let times = match &plan.recommendation {
+        Some(choice) => choice.speed.as_ref().map_or_else(String::new, |it| speed::basis(it, plan)),
+        None => String::new(),
+    };
+    wrap(&format!("Evidence: {on}{times}. {}.", versions(&plan.versions)), "", "  ")
 }
 
 /// Of everything that the numbers depend on.

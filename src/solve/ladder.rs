@@ -1,6 +1,7 @@
+use super::Question;
 use super::rank::recomputation;
 use crate::measurement::{Measurement, Outcome, Point, Setting};
-use crate::plan::{Rung, Step};
+use crate::plan::{Rung, Speed, Step};
 use crate::probe::Findings;
 use crate::workload::{Goal, Precision};
 
@@ -60,23 +61,26 @@ pub fn compared(findings: &Findings, settings: &[Setting], goal: &Goal) -> Vec<C
 
 /// What each rung takes and allows, from what was measured. Rungs that were not, or failed for
 /// themselves, are left out.
-pub fn ladder(findings: &Findings, rungs: &[Compared], goal: &Goal) -> Vec<Rung> {
+pub fn ladder(findings: &Findings, rungs: &[Compared], question: &Question<'_>) -> Vec<Rung> {
     let rung = |compared: &Compared| {
         let Compared { step, point, accumulates } = *compared;
         let is_known = |known: &Measurement| {
             known.point == point && !matches!(known.outcome, Outcome::Failed { .. })
         };
         let evidence = findings.measurements.iter().position(is_known)?;
+        let measurement = &findings.measurements[evidence];
         let largest = largest(findings, point.setting);
+        let whole = question.goal.per_gpu();
         Some(Rung {
             step,
             precision: point.setting.precision,
             checkpointing: point.setting.checkpointing,
             accumulates,
             micro_batch: point.micro_batch,
-            device_peak: findings.measurements[evidence].ran().map(|ran| ran.memory.device_peak),
+            device_peak: measurement.ran().map(|ran| ran.memory.device_peak),
+            speed: Speed::of(measurement, question.sequence, question.uncertainty),
             largest_micro_batch: largest,
-            reaches_target: largest.is_some_and(|size| accumulates || size == goal.per_gpu()),
+            reaches_target: largest.is_some_and(|size| accumulates || size == whole),
             evidence: Some(evidence),
         })
     };

@@ -90,6 +90,21 @@ fn a_card_that_needs_more_than_its_twin_is_told_by_sign_and_point() {
 }
 
 #[test]
+fn step_times_are_compared_by_family() {
+    let run = rehearsal("--points quick", &[("FAKE_TIMES", "even"), ("FAKE_CARD_TIME", "2")]).run();
+    let document = document(&run);
+    let step = document["summary"]["step"].as_array().unwrap();
+    let families: Vec<_> = step.iter().map(|it| it["family"].as_str().unwrap()).collect();
+    assert_eq!(families, ["decoder", "pinn", "resnet", "all"]);
+    // The card takes twice as long as its twin says.
+    assert!(step.iter().all(|it| it["median_percent"] == 50.0), "{step:?}");
+    let order = &document["summary"]["order"];
+    assert!(order["pairs"].as_u64() > Some(0) && order["pairs"] == order["right"], "{order}");
+    assert!(run.stdout.contains("The errors of the twin's modelled step times\n"), "{run:?}");
+    assert!(run.stderr.contains(", step -50 %\n"), "{run:?}");
+}
+
+#[test]
 fn points_that_do_not_fit_the_card_are_skipped_and_said() {
     let run = rehearsal("--points quick", &[]).run();
     let document = document(&run);

@@ -33,6 +33,8 @@ mod profiles;
 mod replay;
 /// `vramfit run`.
 mod run;
+/// How fast a plan says that training is.
+mod speed;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.
 mod training;
 /// How the end of a worker is read and worded.

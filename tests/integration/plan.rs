@@ -33,6 +33,7 @@ fn plans_satisfy_the_published_schema() {
         (&plain, vec![("FAKE_FAULT", "exit@2")]),
         (&lengths, vec![("FAKE_SAMPLE", "3000")]),
         (&lengths, vec![("FAKE_FAULT", "exit@any"), ("FAKE_FAULT_TOKENS", "1024")]),
+        (&plain, vec![("FAKE_TIMES", "even")]),
     ] {
         let plan = json(&fake(arguments, &script).run());
         let errors: Vec<_> = validator

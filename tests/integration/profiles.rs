@@ -232,7 +232,8 @@ fn a_broken_profile_of_ones_own_is_named_with_line_and_reason() {
             "`own/gpus/t4.toml` line 15: unknown field `powr`, \
              expected one of `name`, `product`, `aliases`, `segment`, `architecture`, \
              `compute_capability`, `multiprocessors`, `total_memory`, `usable_memory`, `context`, \
-             `l2_cache`, `memory_bus`, `bandwidth`, `boost_clock`, `power`, `notes`",
+             `l2_cache`, `memory_bus`, `bandwidth`, `boost_clock`, `lowest_boost_clock`, `power`, \
+             `lowest_power`, `notes`",
         ),
         (
             T4.replace("\"t4\"", "\"t5\""),

@@ -4,9 +4,11 @@
 FAKE_FIXED, FAKE_SAMPLE, FAKE_CAPACITY: MiB; bf16 and fp16 halve what a sample takes. A sample of
 tokens is one of 1024 and takes as much less or more as it is shorter or longer.
 FAKE_CARD, FAKE_CARD_SAMPLE: where `$VRAMFIT_VGPU` is FAKE_CARD, this sample counts, not its twin's.
+FAKE_CARD_TIME: by which factor steps take longer there.
 FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`; the
 micro-batch may be `any`. With FAKE_FAULT_TOKENS only at that length.
 `interrupt-fused` interrupts where a fused optimizer step is tried.
+FAKE_TIMES: `even` answers modelled step times too; `<micro-batch>`, that this size and those above it are slow.
 FAKE_PIDS: file to which each worker appends its process id.
 FAKE_IMPORT: seconds that it takes to be ready, as one in Python does that imports a user's file.
 """
@@ -66,11 +68,15 @@ def note_pid(pid):
             file.write(f"{pid}\n")
 
 
+def on_card():
+    return "FAKE_CARD" in os.environ and os.environ["VRAMFIT_VGPU"] == os.environ["FAKE_CARD"]
+
+
 def outcome(point, tokens):
     number = lambda name, default: int(os.environ.get(name, default)) * MIB
     size, setting = point["micro_batch"], point["setting"]
     sample = number("FAKE_SAMPLE", 100)
-    if "FAKE_CARD" in os.environ and os.environ["VRAMFIT_VGPU"] == os.environ["FAKE_CARD"]:
+    if on_card():
         sample = number("FAKE_CARD_SAMPLE", 100)
     if setting["precision"] in ("bf16", "fp16"):
         sample //= 2
@@ -92,8 +98,34 @@ def outcome(point, tokens):
         reserved_peak=peak,
         device_peak=0,
     )
+    ran = {"memory": memory} | times(point)
     retries = int(size == int(os.environ.get("FAKE_TIGHT", 0)))
-    return {"ran": {"memory": memory, "allocator_retries": retries, "step_seconds": 0.01}}, peak
+    return {"ran": ran | {"allocator_retries": retries}}, peak
+
+
+def times(point):
+    """Milliseconds a sample, a micro-step and a step, as the cost model of a virtual GPU has them."""
+    what = os.environ.get("FAKE_TIMES", "")
+    if not what:
+        return {"step_seconds": 0.01}
+    rest, setting = point["remainder"] or 0, point["setting"]
+    samples = point["micro_batch"] * point["accumulation"] + rest
+    micro_steps = point["accumulation"] + int(rest > 0)
+    mixed = setting["precision"] in ("bf16", "fp16")
+    forward = 4 if setting["checkpointing"] != "none" else 3
+    slow = 2 if what != "even" and point["micro_batch"] >= int(what) else 1
+    split = {
+        "compute": samples * forward * (1 if mixed else 2.5) * slow,
+        "memory": samples * (0.5 if mixed else 1) + 10,
+        "launch": 1 * micro_steps,
+        "transfer": 0,
+        "host": 4 * micro_steps,
+    }
+    slower = float(os.environ.get("FAKE_CARD_TIME", 1)) if on_card() else 1
+    split = {name: slower * milliseconds / 1e3 for name, milliseconds in split.items()}
+    total = sum(split.values())
+    step_time = split | {"total": total, "dispatch": 0.02 * micro_steps}
+    return {"step_seconds": total, "step_time": step_time}
 
 
 def main():

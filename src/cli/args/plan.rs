@@ -13,6 +13,7 @@ Examples:
   vramfit plan --target-batch 64 --model resnet50 --gpu rtx-3050-laptop-4gb
   vramfit plan --target-batch 64 --model gpt2-small --seq 512 --precision bf16,fp16 --json
   vramfit plan --target-batch 64 --model gpt2-small --seq 256..1024 --vram 6GiB
+  vramfit plan --target-batch 256 --model resnet50 --gpu rtx-3090 --samples 1281167
   vramfit plan --target-batch 64 --workload train.py:workload
   vramfit plan --target-batch 64 -- python train.py --batch-size {micro_batch} --bf16 {bf16}
   vramfit plan --target-batch 256 --world-size 2 --vram 8GiB --reserve 600MiB --output plan.json";
@@ -27,6 +28,10 @@ pub(in crate::cli) struct PlanArgs {
     /// Samples in one optimizer step, over all GPUs
     #[arg(long, value_name = "N", value_parser = values::count, help_heading = "Training")]
     pub(in crate::cli) target_batch: u32,
+
+    /// Samples to train on, of an epoch or of all epochs: shows how long they take
+    #[arg(long, value_name = "N", value_parser = values::samples, help_heading = "Training")]
+    pub(in crate::cli) samples: Option<u64>,
 
     #[command(flatten)]
     pub(in crate::cli) workload: WorkloadArgs,
@@ -107,7 +112,7 @@ pub(in crate::cli) struct PlanArgs {
 /// What the recommended setting is best at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Objective {
-    /// Samples per second
+    /// Samples per second; on a virtual GPU as its cost model has them
     Throughput,
     /// Samples in one micro-batch
     MicroBatch,

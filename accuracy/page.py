@@ -5,15 +5,25 @@ usage: page.py     (writes the page anew from docs/accuracy.json, without a run)
 
 import json
 import statistics
-from pathlib import Path
 
 import causes
+import rates
 import rows as published
+import speed
+from machine import HERE, ROOT
+from tables import by, table
 
-HERE = Path(__file__).resolve().parent
+
+def write():
+    """From the results of all runs, memory and speed."""
+    import rates_run
+    import run
+
+    text = render(published.read(), run.load(), rates_run.load())
+    (ROOT / "docs" / "accuracy.md").write_text(text, encoding="utf-8")
 
 
-def render(rows, runs):
+def render(rows, runs, speeds):
     comparisons = published.compare(rows, runs)
     text = (HERE / "page.md").read_text(encoding="utf-8")
     parts = {
@@ -24,22 +34,11 @@ def render(rows, runs):
         "sources": sources(rows, comparisons),
         "rows": every_row(comparisons),
         "cards": cards(HERE / "gpu-check"),
+        **speed.parts(rates.read(), speeds),
     }
     for name, part in parts.items():
         text = text.replace(f"{{{{{name}}}}}", part)
     return text
-
-
-def table(header, lines, align):
-    rule = ["---:" if side == "r" else "---" for side in align]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, rule, *lines])
-
-
-def by(comparisons, key):
-    found = {}
-    for it in comparisons:
-        found.setdefault(key(it), []).append(it)
-    return found
 
 
 LEVELS = {
@@ -190,9 +189,4 @@ def cards(folder):
 
 
 if __name__ == "__main__":
-    import run
-
-    ROWS = published.read()
-    (HERE.parent / "docs" / "accuracy.md").write_text(
-        render(ROWS, run.load(run.RESULTS)), encoding="utf-8"
-    )
+    write()

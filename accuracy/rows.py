@@ -43,12 +43,17 @@ class Row:
 
 
 def read():
-    """All rows, in the order of their files."""
+    """All rows, in the order of their files; rates and times of kernels are elsewhere."""
     found = []
-    for path in sorted((HERE / "published").glob("*.csv")):
+    files = (path for path in (HERE / "published").glob("*.csv") if not timed(path))
+    for path in sorted(files):
         with path.open(encoding="utf-8", newline="") as file:
             found += [Row(**fields) for fields in csv.DictReader(file)]
     return found
+
+
+def timed(path):
+    return path.name.startswith(("throughput-", "kernels-"))
 
 
 def sources():

@@ -12,30 +12,26 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import page
+import results
 import rows as published
+from machine import HERE, PROCESSES, VRAMFIT, python
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-RESULTS = ROOT / "docs" / "accuracy.json"
-# The folder of binaries, as for scripts/gpu-check.sh.
-VRAMFIT = Path(os.environ.get("VRAMFIT_BIN", ROOT / "target" / "release")) / "vramfit"
 # Runs of one virtual GPU that follow each other before its process is made anew.
 AT_ONCE = 40
-PROCESSES = 2
 
 
 def main():
     rows = published.read()
     asked = sys.argv[1:]
-    runs = load(RESULTS) if asked else {}
+    runs = load() if asked else {}
     if asked == ["--missing"]:
         wanted = [row for row in rows if row.quantity not in runs.get(row.job, {})]
     else:
         wanted = [row for row in rows if not asked or row.family in asked]
     runs.update(measure(published.jobs(wanted)))
     runs = published.read_of(rows, runs)
-    save(runs, RESULTS)
-    (ROOT / "docs" / "accuracy.md").write_text(page.render(rows, runs), encoding="utf-8")
+    save(runs)
+    page.write()
 
 
 def measure(jobs):
@@ -87,38 +83,21 @@ def process(peak):
     return {"process peak": peak["total_bytes"]}
 
 
-def python(environment):
-    if environment != "main":
-        path = ROOT / ".venvs" / environment / "bin" / "python"
-        if not path.exists():
-            sys.exit(
-                f"error: {environment} is not installed\nhint: scripts/frameworks.sh {environment}"
-            )
-        return path
-    named = os.environ.get("VRAMFIT_PYTHON")
-    if not named:
-        sys.exit("error: VRAMFIT_PYTHON names no Python with PyTorch\nhint: make setup")
-    return named
-
-
-def load(path):
-    if not path.exists():
-        return {}
+def load():
     return {
         (it["environment"], it["gpu"], it["workload"], json.dumps(it["parameters"])): it["figures"]
-        for it in json.loads(path.read_text(encoding="utf-8"))["runs"]
+        for it in results.read("runs")
     }
 
 
-def save(runs, path):
-    lines = [
-        json.dumps({
+def save(runs):
+    results.write("runs", [
+        {
             "environment": environment, "gpu": gpu, "workload": workload,
             "parameters": json.loads(parameters), "figures": figures,
-        })
+        }
         for (environment, gpu, workload, parameters), figures in runs.items()
-    ]
-    path.write_text('{"schema": 1, "runs": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8")
+    ])
 
 
 if __name__ == "__main__":

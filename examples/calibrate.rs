@@ -37,7 +37,8 @@ struct Counted {
 /// A constant, by name, and where it lies.
 type Constant = (&'static str, fn(&mut Efficiency) -> &mut f64);
 
-const CONSTANTS: [Constant; 23] = [
+const CONSTANTS: [Constant; 24] = [
+    ("depthwise", |it| &mut it.depthwise),
     ("launch_seconds", |it| &mut it.launch_seconds),
     ("product.fp32", |it| &mut it.product.fp32),
     ("product.tf32", |it| &mut it.product.tf32),

@@ -218,6 +218,9 @@ impl Mul<f64> for StepTime {
 pub struct Measurement {
     /// What was tried.
     pub point: Point,
+    /// Tokens in one sample; null for what has no sequences, or where a function decides for itself.
+    #[serde(default)]
+    pub sequence: Option<u32>,
     /// What became of it.
     pub outcome: Outcome,
     /// Where the numbers come from.

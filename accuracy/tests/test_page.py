@@ -5,17 +5,20 @@ import unittest
 
 import causes
 import page
+import rates_run
 import rows as published
 import run
+from machine import ROOT
 
 ROWS = published.read()
-RUNS = run.load(run.RESULTS)
+RUNS = run.load()
+RATES = rates_run.load()
 
 
 class Page(unittest.TestCase):
     def test_it_is_what_the_data_say(self):
-        written = (run.ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
-        self.assertEqual(written, page.render(ROWS, RUNS), "`accuracy/page.py` writes it anew")
+        written = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+        self.assertEqual(written, page.render(ROWS, RUNS, RATES), "`accuracy/page.py` writes it anew")
 
     def test_the_data_are_those_of_the_rows(self):
         self.assertEqual(list(RUNS), published.jobs(ROWS))

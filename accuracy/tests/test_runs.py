@@ -16,7 +16,7 @@ class Runs(unittest.TestCase):
         rows = published.read()
         jobs = published.jobs([row for row in rows if row.id in QUICK])
         self.assertEqual(len(jobs), len(QUICK))
-        written = run.load(run.RESULTS)
+        written = run.load()
         again = published.read_of(rows, written | run.measure(jobs))
         self.assertEqual({job: again[job] for job in jobs}, {job: written[job] for job in jobs})
 

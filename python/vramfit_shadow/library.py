@@ -16,6 +16,9 @@ class Library:
         self.drop_count = process.vramfit_vgpu_drop_count
         self.drop_count.argtypes = []
         self.drop_count.restype = ctypes.c_int
+        self.expect_bytes = process.vramfit_vgpu_expect_bytes
+        self.expect_bytes.argtypes = [ctypes.c_uint64]
+        self.expect_bytes.restype = None
         self.account = process.vramfit_vgpu_account
         self.account.argtypes = [ctypes.c_int]
         self.account.restype = None

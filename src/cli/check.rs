@@ -14,7 +14,7 @@ use crate::plan::{self, Note, Objective, Plan};
 use crate::probe::{Campaign, Change, Record};
 use crate::profile::Catalog;
 use crate::units::{Bytes, Share};
-use crate::workload::{Goal, Workload};
+use crate::workload::{Goal, Lengths, Workload};
 
 /// Version of the JSON answer.
 const CHECK_VERSION: u32 = 1;
@@ -57,6 +57,7 @@ pub(super) fn run(
         setup: *setup,
         launch: launch(&workload.subject, &args.measuring)?,
         workload: workload.clone(),
+        contexts: None,
         goal: *goal,
         settings: vec![*setting],
         objective: Objective::default(),
@@ -97,7 +98,8 @@ pub(super) fn run(
 
 fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Question, Error> {
     let Some(path) = &args.plan else {
-        let workload = inputs::workload(&args.workload, catalog)?;
+        let length = args.seq.map(Lengths::from);
+        let workload = inputs::workload(&args.workload, length.as_ref(), catalog)?;
         let chosen = choose_gpu::choose(&args.device, catalog, output)?;
         let setting = settings::one(&workload.subject, args.precision, args.checkpoint)?;
         inputs::in_hardware(setting.precision, &chosen)?;

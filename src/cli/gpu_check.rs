@@ -190,6 +190,7 @@ fn compare(
         // Worth a line in the document: what the card cannot do is a finding too.
         Err(error) => Measurement {
             point,
+            sequence: workload.sequence,
             outcome: Outcome::failed(error.to_string()),
             evidence: Evidence {
                 kind: card.kind(),

@@ -13,25 +13,30 @@ use crate::profile::Catalog;
 use crate::profile::gpu::ComputeCapability;
 use crate::profile::model::ModelProfile;
 use crate::workload::{
-    Command, Function, OptimizerImplementation, Precision, Subject, Variable, Workload,
+    Command, Function, Lengths, OptimizerImplementation, Precision, Subject, Variable, Workload,
 };
 
 /// Sequence in tokens where none is asked for and the model takes longer ones.
 const DEFAULT_SEQUENCE: u32 = 1024;
 
-/// What is to be trained.
-pub(super) fn workload(args: &WorkloadArgs, catalog: &Catalog) -> Result<Workload, Error> {
+/// What is to be trained; of several lengths asked for, at the shortest.
+pub(super) fn workload(
+    args: &WorkloadArgs,
+    lengths: Option<&Lengths>,
+    catalog: &Catalog,
+) -> Result<Workload, Error> {
+    let asked = lengths.map(Lengths::shortest);
     let (subject, sequence, optimizer) = match &args.workload {
         None if !args.command.is_empty() => {
-            (Subject::Command(command(args)?), args.seq, args.optimizer)
+            (Subject::Command(command(args, lengths)?), asked, args.optimizer)
         }
         Some(named) => {
             let function = function(named)?;
             // What it does without a flag is for it to say.
-            (Subject::Function(function), args.seq, args.optimizer)
+            (Subject::Function(function), asked, args.optimizer)
         }
         None => {
-            let (model, sequence) = built_in(args, catalog)?;
+            let (model, sequence) = built_in(&args.model, asked, catalog)?;
             (Subject::BuiltIn(model), sequence, Some(args.optimizer.unwrap_or_default()))
         }
     };
@@ -47,7 +52,7 @@ pub(super) fn workload(args: &WorkloadArgs, catalog: &Catalog) -> Result<Workloa
 }
 
 /// The user's command, which is run where we are run.
-fn command(args: &WorkloadArgs) -> Result<Command, Error> {
+fn command(args: &WorkloadArgs, lengths: Option<&Lengths>) -> Result<Command, Error> {
     let words = args.command.iter().map(|word| {
         let text = word.to_str().ok_or_else(|| word.to_string_lossy().into_owned());
         text.map(str::to_owned)
@@ -56,9 +61,9 @@ fn command(args: &WorkloadArgs) -> Result<Command, Error> {
     let words = words.map_err(|word| ErrorKind::NotUtf8 { word })?;
     let folder = env::current_dir().map_err(|_| Error::new(ErrorKind::NoWorkingDirectory))?;
     let command = Command::new(words, folder, args.vary.clone())?;
-    match (args.seq, command.varies(Variable::Seq)) {
+    match (lengths, command.varies(Variable::Seq)) {
         (None, true) => Err(Error::new(ErrorKind::SequenceUnsaid { command: command.name() })),
-        (Some(sequence), false) => Err(without_placeholder("--seq", sequence.to_string())
+        (Some(lengths), false) => Err(without_placeholder("--seq", lengths.to_string())
             .hint("write `{seq}` where the command takes it")),
         _ => Ok(command),
     }
@@ -95,10 +100,14 @@ pub(super) fn still_there(workload: &Workload) -> Result<(), Error> {
     found.map_err(|source| ErrorKind::Unreadable { path: path.clone(), source }.into())
 }
 
-fn built_in(args: &WorkloadArgs, catalog: &Catalog) -> Result<(ModelProfile, Option<u32>), Error> {
-    let model = catalog.model(&args.model)?;
+fn built_in(
+    name: &str,
+    asked: Option<u32>,
+    catalog: &Catalog,
+) -> Result<(ModelProfile, Option<u32>), Error> {
+    let model = catalog.model(name)?;
     let longest = model.architecture.max_sequence();
-    let sequence = args.seq.or_else(|| longest.map(|longest| longest.min(DEFAULT_SEQUENCE)));
+    let sequence = asked.or_else(|| longest.map(|longest| longest.min(DEFAULT_SEQUENCE)));
     Ok((model, sequence))
 }
 

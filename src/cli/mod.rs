@@ -5,6 +5,7 @@ mod args;
 mod check;
 mod choose_gpu;
 mod completions;
+mod contexts;
 mod export;
 mod gpu_check;
 mod gpus;

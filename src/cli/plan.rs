@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::args::{MeasuringArgs, Objective as Asked, PlanArgs};
+use super::args::{self, MeasuringArgs, PlanArgs};
+use super::contexts::Asked;
 use super::output::{self, Output};
 use super::planner::Planner;
 use super::{allocator, choose_gpu, export, inputs, settings};
@@ -30,7 +31,7 @@ pub(super) fn run(
         )
         .hint("name two files"));
     }
-    let workload = inputs::workload(&args.workload, catalog)?;
+    let workload = inputs::workload(&args.workload, args.seq.as_ref(), catalog)?;
     if let (Some(exporter), Some(_)) = (args.export, workload.subject.command()) {
         return Err(Error::bad_value(
             "--export",
@@ -60,13 +61,14 @@ pub(super) fn run(
         gpu: &gpu,
         setup,
         launch,
+        contexts: Asked::new(args.seq.as_ref(), &workload),
         workload,
         goal,
         settings,
         objective: match args.objective {
-            Asked::Throughput => Objective::Throughput,
-            Asked::MicroBatch => Objective::MicroBatch,
-            Asked::Memory => Objective::Memory,
+            args::Objective::Throughput => Objective::Throughput,
+            args::Objective::MicroBatch => Objective::MicroBatch,
+            args::Objective::Memory => Objective::Memory,
         },
         quiet: args.measuring.verbose,
     };

@@ -1,5 +1,6 @@
 //! From a question to a plan: search, solve, and say what one should know.
 
+use super::contexts::{self, Asked, OfLength};
 use super::progress::Progress;
 use super::{allocator, grounds, notes, remedies, twin};
 use crate::device::{Gpu, Platform, Setup, read_run_reports};
@@ -7,9 +8,7 @@ use crate::error::{Error, one_line};
 use crate::measurement::{Built, Outcome, Point, Setting};
 use crate::plan::{Choice, DeviceSummary, Grounds, Note, Objective, PLAN_VERSION, Plan, Versions};
 use crate::probe::protocol::Hello;
-use crate::probe::{
-    Campaign, Change, Findings, GpuProber, Launch, Prober, Record, Verified, verify,
-};
+use crate::probe::{Change, Findings, GpuProber, Launch, Longest, Prober, Record};
 use crate::profile::Catalog;
 use crate::solve;
 use crate::workload::{Goal, Values, Workload};
@@ -24,6 +23,9 @@ pub(super) struct Planner<'a> {
     pub(super) setup: Setup,
     pub(super) launch: Launch,
     pub(super) workload: Workload,
+    /// Where several lengths are to be compared; the workload is then at the shortest, and with the
+    /// plan at the recommended one.
+    pub(super) contexts: Option<Asked>,
     pub(super) goal: Goal,
     pub(super) settings: Vec<Setting>,
     pub(super) objective: Objective,
@@ -34,15 +36,15 @@ pub(super) struct Planner<'a> {
 /// What was found, and what one should know of how.
 #[derive(Default)]
 struct Gathered {
-    findings: Findings,
+    /// The longest context first; one where no lengths are compared.
+    lengths: Vec<OfLength>,
+    longest: Vec<Longest>,
     notes: Vec<Note>,
     hello: Option<Hello>,
     built: Option<Built>,
     grounds: Grounds,
     /// Results whose size depends on values that nobody knows.
     sizes: Vec<String>,
-    /// How many of the measurements, the first, are of a real card's twin.
-    on_twin: usize,
 }
 
 impl Planner<'_> {
@@ -58,10 +60,13 @@ impl Planner<'_> {
             }
             Gpu::Real(_) => self.search_and_verify(record.clone())?,
         };
-        let findings = &gathered.findings;
+        let chosen = contexts::take_chosen(&mut gathered.lengths);
+        let otherwise = chosen.answer();
+        let OfLength { tokens, findings, on_twin, .. } = chosen;
+        self.workload.sequence = tokens;
+        let findings = &findings;
         let budget = self.gpu.budget();
-        let pays = self.gpu.has_tensor_cores();
-        let choices = solve::choices(findings, &self.goal, budget.budget, self.objective, pays);
+        let choices = self.choices(findings);
         let incomplete = findings.interrupted || findings.stopped_by.is_some();
         let mut would_fit = Vec::new();
         let mut untried = None;
@@ -85,6 +90,7 @@ impl Planner<'_> {
             command: None,
             alternatives: choices.collect(),
             ladder,
+            contexts: None,
             would_fit,
             measurements: Vec::new(),
             grounds: gathered.grounds,
@@ -92,14 +98,21 @@ impl Planner<'_> {
             incomplete: incomplete || untried.is_some(),
         };
         plan.command = self.line(plan.recommendation.as_ref());
-        plan.notes = notes::of_plan(&plan, &gathered.findings, gathered.on_twin);
+        plan.notes = notes::of_plan(&plan, findings, on_twin);
         plan.notes.extend(untried.map(|error| Note::ChangesUntried { reason: error.to_string() }));
         plan.notes.append(&mut gathered.notes);
         plan.notes.extend(self.interval(&plan, std::mem::take(&mut gathered.sizes)));
         plan.notes.extend(notes::of_platform(self.platform(), self.setup, budget));
         plan.notes.extend(allocator::notes());
-        plan.measurements = gathered.findings.measurements;
+        plan.measurements.clone_from(&findings.measurements);
+        self.add_contexts(&mut plan, &otherwise, &gathered.lengths, &gathered.longest);
         Ok(plan)
+    }
+
+    /// The settings that reach the target, by what was found at one length, the best first.
+    pub(super) fn choices(&self, findings: &Findings) -> Vec<Choice> {
+        let (budget, pays) = (self.gpu.budget().budget, self.gpu.has_tensor_cores());
+        solve::choices(findings, &self.goal, budget, self.objective, pays)
     }
 
     /// The campaign on one GPU, and on a virtual one the ladder's points.
@@ -111,17 +124,13 @@ impl Planner<'_> {
     ) -> Result<Gathered, Error> {
         let mut prober = self.launch.prober(gpu, record);
         let mut notes = self.open(prober.as_mut(), progress)?;
-        let campaign = Campaign {
-            workload: &self.workload,
-            goal: &self.goal,
-            settings: &self.settings,
-            budget: gpu.budget().budget,
-        };
-        let mut findings =
-            campaign.run(prober.as_mut(), &mut |findings| progress.update(findings))?;
+        let mut lengths = self.search_lengths(gpu, prober.as_mut(), progress)?;
+        self.settle(&lengths, prober.as_mut());
         if matches!(gpu, Gpu::Virtual(_)) {
-            self.measure_ladder(&mut findings, prober.as_mut());
+            let chosen = contexts::chosen(&lengths);
+            self.measure_ladder(&mut lengths[chosen].findings, prober.as_mut());
         }
+        let longest = self.search_longest(gpu, prober.as_mut(), progress, &mut lengths);
         notes.extend(notes::of_prober(prober.as_ref(), gpu.budget()));
         let (hello, built) = (prober.hello().cloned(), prober.built().cloned());
         drop(prober);
@@ -132,7 +141,7 @@ impl Planner<'_> {
             grounds = grounds::on_virtual_gpu(gpu, &seen, self.setup.platform);
             notes.extend(notes::of_virtual_gpu(gpu, seen));
         }
-        Ok(Gathered { findings, notes, hello, built, grounds, sizes, on_twin: 0 })
+        Ok(Gathered { lengths, longest, notes, hello, built, grounds, sizes })
     }
 
     /// Has a user's function called, which may take a while, and goes by what it returns.
@@ -155,6 +164,16 @@ impl Planner<'_> {
         }
         self.settings = plain;
         Ok(vec![Note::NoCheckpointing])
+    }
+
+    /// Goes on with the length that is recommended by what is known now.
+    fn settle(&mut self, lengths: &[OfLength], prober: &mut dyn GpuProber) {
+        let Some(of_length) = lengths.get(contexts::chosen(lengths)) else { return };
+        if self.workload.sequence != of_length.tokens && !of_length.ended_early() {
+            self.workload.sequence = of_length.tokens;
+            // What the function returns at this length; it did so a moment ago.
+            let _ = prober.open(&self.workload);
+        }
     }
 
     fn measure_ladder(&self, findings: &mut Findings, prober: &mut dyn Prober) {
@@ -189,24 +208,18 @@ impl Planner<'_> {
         gathered.notes.retain(|note| {
             !matches!(note, Note::ContextOfProfile { .. } | Note::OthersGrew { .. })
         });
-        if gathered.findings.interrupted {
+        if gathered.lengths.iter().any(|it| it.findings.interrupted) {
             // What only the twin knows is no plan for the card.
-            gathered.findings.searches.clear();
+            gathered.lengths.iter_mut().for_each(|it| it.findings.searches.clear());
+            gathered.longest.clear();
             return Ok(gathered);
         }
-        gathered.on_twin = gathered.findings.measurements.len();
         // The card knows them.
         gathered.sizes.clear();
         gathered.grounds = grounds::on_the_card();
         let mut prober = self.launch.prober(self.gpu, record);
-        let Verified { factor, .. } = verify(
-            &mut gathered.findings,
-            prober.as_mut(),
-            &self.workload,
-            &self.goal,
-            self.gpu.budget().budget,
-            &mut |findings| progress.update(findings),
-        )?;
+        let Gathered { lengths, longest, .. } = &mut gathered;
+        let factor = self.verify_lengths(prober.as_mut(), &mut progress, lengths, longest)?;
         if (factor - 1.0).abs() > TWIN_TOLERANCE {
             gathered.notes.push(Note::TwinDiffers { factor });
         }

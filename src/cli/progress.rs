@@ -16,6 +16,10 @@ pub(super) struct Progress {
     begun: Instant,
     drawn: bool,
     settings: usize,
+    /// Settings of parts that have ended.
+    before: usize,
+    /// What is searched now, where that is a part of the campaign.
+    part: Option<String>,
     quiet: bool,
 }
 
@@ -27,7 +31,15 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} settings, {msg}") {
             bar.set_style(style);
         }
-        Self { bar, begun: Instant::now(), drawn: false, settings, quiet }
+        Self { bar, begun: Instant::now(), drawn: false, settings, before: 0, part: None, quiet }
+    }
+
+    /// A part of the campaign begins, which goes through all settings; the bar has room for `parts`.
+    pub(super) fn begin(&mut self, part: String, parts: usize) {
+        if self.part.replace(part).is_some() {
+            self.before += self.settings;
+        }
+        self.bar.set_length((self.settings * parts) as u64);
     }
 
     /// Says what takes a while before the first point.
@@ -42,7 +54,7 @@ impl Progress {
             self.draw();
         }
         let complete = findings.searches.iter().filter(|searched| searched.complete).count();
-        self.bar.set_position(complete.min(self.settings) as u64);
+        self.bar.set_position((self.before + complete.min(self.settings)) as u64);
         if let Some(last) = findings.measurements.last() {
             let point = last.point;
             let end = match last.outcome {
@@ -50,8 +62,9 @@ impl Progress {
                 Outcome::OutOfMemory { .. } => "out of memory",
                 Outcome::Failed { .. } => "failed",
             };
+            let part = self.part.as_ref().map_or_else(String::new, |part| format!("{part}, "));
             self.bar.set_message(format!(
-                "{} points: {}, micro-batch {} {end}",
+                "{part}{} points: {}, micro-batch {} {end}",
                 findings.measurements.len(),
                 point.setting,
                 point.micro_batch,

@@ -10,7 +10,7 @@ use vramfit_vgpu_schema::Description;
 use crate::error::Error;
 use crate::export::{EXPORTERS, Exporter};
 use crate::units::{Bytes, Share};
-use crate::workload::{Checkpointing, Optimizer, Precision, Variable};
+use crate::workload::{Checkpointing, Lengths, Optimizer, Precision, Variable};
 
 /// Why a value cannot be used, and what would do instead. clap carries it up to [`explain`].
 #[derive(Debug)]
@@ -71,6 +71,17 @@ pub(super) fn count(text: &str) -> Result<u32, Refusal> {
             "give a whole number such as 64",
         ),
     }
+}
+
+/// Tokens in one sample, of one length or several.
+pub(super) fn lengths(text: &str) -> Result<Lengths, Refusal> {
+    text.parse().or_else(|reason: String| {
+        refuse(
+            text,
+            &reason,
+            "write it as 512, 256,512,1024, 256..4096 (doubling) or 256..2048:256 (in steps)",
+        )
+    })
 }
 
 /// A number of GPUs in one machine.

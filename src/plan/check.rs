@@ -1,6 +1,6 @@
 //! What a plan must be, beyond being well formed: whoever reads one divides by its numbers.
 
-use super::{ALLOCATOR_VARIABLES, Choice, Note, Plan};
+use super::{ALLOCATOR_VARIABLES, Choice, LongestContext, Note, Plan};
 use crate::workload::{Checkpointing, Command, Goal};
 
 /// The first contradiction in the plan, in words, if there is one.
@@ -48,8 +48,20 @@ pub(super) fn contradiction(plan: &Plan) -> Option<String> {
     if let Some(variable) = unknown {
         return Some(format!("`{variable}` is no variable of PyTorch's allocator"));
     }
-    let choices = plan.recommendation.iter().chain(&plan.alternatives);
-    choices.into_iter().find_map(|choice| of_choice(choice, plan))
+    let at_other_lengths = plan.contexts.iter().flat_map(|it| &it.lengths);
+    let mut choices = plan
+        .recommendation
+        .iter()
+        .chain(&plan.alternatives)
+        .chain(at_other_lengths.filter_map(|it| it.choice.as_ref()));
+    choices.find_map(|choice| of_choice(choice, plan)).or_else(|| {
+        plan.contexts.iter().flat_map(|it| &it.longest).find_map(|it| of_longest(it, plan))
+    })
+}
+
+fn of_longest(longest: &LongestContext, plan: &Plan) -> Option<String> {
+    let next = longest.next.map(|next| next.evidence);
+    missing(longest.evidence.into_iter().chain(next), plan)
 }
 
 fn of_choice(choice: &Choice, plan: &Plan) -> Option<String> {
@@ -70,9 +82,12 @@ fn of_choice(choice: &Choice, plan: &Plan) -> Option<String> {
     if matches!(choice.checkpointing, Checkpointing::Every(0 | 1)) {
         return Some("checkpointing every block is `full`, not `every`".to_owned());
     }
-    let known = plan.measurements.len();
     let next = choice.next.map(|next| next.evidence);
-    let mut evidence = std::iter::once(choice.evidence).chain(next);
+    missing(std::iter::once(choice.evidence).chain(next), plan)
+}
+
+fn missing(mut evidence: impl Iterator<Item = usize>, plan: &Plan) -> Option<String> {
+    let known = plan.measurements.len();
     let missing = evidence.find(|index| *index >= known)?;
     Some(format!("evidence {missing} is none of its {known} measurements"))
 }

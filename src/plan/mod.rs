@@ -1,6 +1,7 @@
 //! The answer as data: a versioned document that is printed, written to a file and read again.
 
 mod check;
+mod contexts;
 mod file;
 mod grounds;
 mod note;
@@ -14,6 +15,7 @@ use crate::probe::Change;
 use crate::units::Bytes;
 use crate::workload::{Checkpointing, Goal, Precision, Workload};
 
+pub use contexts::{Answer, Context, Contexts, Limit, LimitOf, LongestContext, NextContext};
 pub use file::read;
 pub use grounds::{Ground, Grounds, Level};
 pub use note::{ALLOCATOR_VARIABLES, Note, Tried};
@@ -51,9 +53,13 @@ pub struct Plan {
     pub alternatives: Vec<Choice>,
     /// What each means of saving memory buys, in the order in which a careful person takes them.
     pub ladder: Vec<Rung>,
+    /// Where several lengths of context were asked for: what each takes.
+    #[serde(default)]
+    pub contexts: Option<Contexts>,
     /// When nothing fits: changes with which it was tried and does, the smallest first.
     pub would_fit: Vec<Change>,
-    /// Everything that was measured, in order. Indices of evidence point here.
+    /// Everything that was measured, in order; of several lengths of context, those of the recommended
+    /// one first. Indices of evidence point here.
     pub measurements: Vec<Measurement>,
     /// What the numbers rest on.
     #[serde(default)]
@@ -151,6 +157,16 @@ impl Choice {
     /// Its knobs.
     pub fn setting(&self) -> Setting {
         Setting { precision: self.precision, checkpointing: self.checkpointing }
+    }
+
+    /// The same where its measurements come after `count` others.
+    #[must_use]
+    pub fn with_evidence_after(mut self, count: usize) -> Self {
+        self.evidence += count;
+        if let Some(next) = &mut self.next {
+            next.evidence += count;
+        }
+        self
     }
 }
 

@@ -239,7 +239,7 @@ pub(super) mod tests {
             cuda: String::new(),
             cudnn: String::new(),
         };
-        Measurement { point, outcome, evidence, probe_seconds: 0.0 }
+        Measurement { point, sequence: None, outcome, evidence, probe_seconds: 0.0 }
     }
 
     impl Prober for Affine {
@@ -264,7 +264,7 @@ pub(super) mod tests {
                 }),
                 false => Outcome::OutOfMemory { message: "CUDA out of memory".to_owned() },
             };
-            Ok(measured(point, outcome))
+            Ok(Measurement { sequence: workload.sequence, ..measured(point, outcome) })
         }
     }
 

@@ -351,7 +351,8 @@ impl Prober for CommandProber<'_> {
         let outcome = self.measure(workload, point)?;
         let evidence = evidence(self.gpu, self.hello.as_ref());
         let probe_seconds = begun.elapsed().as_secs_f64();
-        let measurement = Measurement { point, outcome, evidence, probe_seconds };
+        let sequence = workload.sequence;
+        let measurement = Measurement { point, sequence, outcome, evidence, probe_seconds };
         if let Some(record) = &mut self.record {
             record.append(&measurement)?;
         }

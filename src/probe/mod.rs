@@ -7,6 +7,7 @@ mod evidence;
 mod interrupt;
 mod launch;
 mod lines;
+mod longest;
 mod observation;
 mod progress;
 pub mod protocol;
@@ -29,6 +30,7 @@ use protocol::Hello;
 pub use campaign::{Campaign, Findings, Searched};
 pub use interrupt::Interrupt;
 pub use launch::Launch;
+pub use longest::Longest;
 pub use observation::Observation;
 pub use python::python;
 pub use record::Record;
@@ -48,7 +50,8 @@ pub trait Prober {
 
 /// A [`Prober`] on one GPU, and what it has learnt besides.
 pub trait GpuProber: Prober {
-    /// Gets ready now, rather than with the first point.
+    /// Gets ready now, rather than with the first point. A user's function is called, also where it
+    /// was before.
     ///
     /// # Errors
     /// When a worker cannot be started, or the user's function cannot be measured.

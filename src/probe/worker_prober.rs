@@ -188,7 +188,8 @@ impl Prober for WorkerProber<'_> {
         })?;
         let probe_seconds = begun.elapsed().as_secs_f64();
         let evidence = evidence(self.gpu, self.hello.as_ref());
-        let measurement = Measurement { point, outcome, evidence, probe_seconds };
+        let sequence = workload.sequence;
+        let measurement = Measurement { point, sequence, outcome, evidence, probe_seconds };
         if let Some(record) = &mut self.record {
             record.append(&measurement)?;
         }
@@ -198,7 +199,18 @@ impl Prober for WorkerProber<'_> {
 
 impl GpuProber for WorkerProber<'_> {
     fn open(&mut self, workload: &Workload) -> Result<(), Error> {
-        self.running(workload).map(|_| ())
+        let Some(mut running) = self.running.take() else {
+            return self.running(workload).map(|_| ());
+        };
+        if self.workers.function().is_some() {
+            // The point before must not stand in the way of what the function makes.
+            match running.worker.ask(&Request::Release, self.timeout, "at its end")? {
+                Reply::Released => self.build(&mut running.worker, workload)?,
+                other => return Err(running.worker.no_answer(other)),
+            }
+        }
+        self.running = Some(running);
+        Ok(())
     }
 
     fn hello(&self) -> Option<&Hello> {

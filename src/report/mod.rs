@@ -1,6 +1,7 @@
 //! A plan, a comparison, a replay or a run on a virtual GPU in a person's or a program's eyes.
 
 mod comparison;
+mod contexts;
 mod json;
 mod replay;
 mod run;

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 
-use super::Report;
+use super::{Report, contexts};
 use crate::measurement::{EvidenceKind, Memory, Setting};
 use crate::plan::{Choice, Plan, Rung, Step, Versions};
 use crate::units::Bytes;
@@ -28,6 +28,7 @@ impl Report for Table {
             parts.push(stack(&choice.memory, plan.budget.budget));
             parts.push(choices(choice, &plan.alternatives));
         }
+        parts.extend(plan.contexts.as_ref().map(|it| contexts::table(it, plan)));
         if plan.ladder.iter().any(|rung| rung.device_peak.is_some()) {
             parts.push(ladder(&plan.ladder));
         }

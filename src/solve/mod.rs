@@ -116,6 +116,7 @@ mod tests {
             let setting = Setting { precision: *precision, checkpointing: *checkpointing };
             findings.measurements.push(Measurement {
                 point: Point::to_probe(setting, *micro_batch, &GOAL),
+                sequence: None,
                 outcome: Outcome::Ran(Ran {
                     memory: Memory { device_peak: Bytes(*peak), ..Memory::default() },
                     allocator_retries: 0,

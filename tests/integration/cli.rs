@@ -144,6 +144,18 @@ fn a_value_that_cannot_be_read_is_named_with_its_flag() {
              hint: one of none, full, every-2, every-3 …\n",
         ),
         (
+            "--seq",
+            "0",
+            "error: `--seq 0`: must be at least 1\n\
+             hint: write it as 512, 256,512,1024, 256..4096 (doubling) or 256..2048:256 (in steps)\n",
+        ),
+        (
+            "--seq",
+            "1024..256",
+            "error: `--seq 1024..256`: `1024..256` ends before it begins\n\
+             hint: write it as 512, 256,512,1024, 256..4096 (doubling) or 256..2048:256 (in steps)\n",
+        ),
+        (
             "--optimizer",
             "lion",
             "error: `--optimizer lion`: no optimizer\n\
@@ -156,6 +168,12 @@ fn a_value_that_cannot_be_read_is_named_with_its_flag() {
         }
         Test::new(&arguments).stderr(complaint).status(2);
     }
+    Test::new(&["check", "--micro-batch", "1", "--seq", "256,512"])
+        .stderr(
+            "error: `--seq 256,512`: not a whole number from 1 to 4294967295\n\
+             hint: give a whole number such as 64\n",
+        )
+        .status(2);
     Test::new(&["check", "--micro-batch", "0"])
         .stderr(
             "error: `--micro-batch 0`: must be at least 1\nhint: give a whole number such as 64\n",
@@ -198,6 +216,11 @@ fn settings_that_contradict_the_model_or_the_card_are_refused() {
     plan(
         &["--target-batch", "64", "--model", "tiny", "--seq", "257"],
         "error: a sequence of 257 tokens is longer than the 256 of `tiny`\n\
+         hint: `--seq 256` is the most\n",
+    );
+    plan(
+        &["--target-batch", "64", "--model", "tiny", "--seq", "512..2048"],
+        "error: a sequence of 512 tokens is longer than the 256 of `tiny`\n\
          hint: `--seq 256` is the most\n",
     );
     plan(

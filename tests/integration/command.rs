@@ -615,3 +615,31 @@ fn a_command_that_was_left_out_is_no_built_in_model() {
         )
         .status(2);
 }
+
+#[test]
+fn a_command_is_run_at_each_length_of_several() {
+    let Some(python) = python() else { return };
+    let script = "
+width, tokens = 512, int(sys.argv[2])
+net = model(width)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+while True:
+    optimizer.zero_grad()
+    net(torch.randn(int(sys.argv[1]), tokens, width, device='cuda')).square().mean().backward()
+    optimizer.step()
+";
+    let command = [python.as_str(), "train.py", "{micro_batch}", "{seq}"];
+    let flags = ["plan", "--json", "--target-batch", "2", "--vram", "1GiB", "--margin", "0"];
+    let arguments = [&flags[..], &["--seq", "16384..32768", "--"], &command].concat();
+    let run = vramfit(&arguments).file("train.py", &format!("{STEP}{script}")).run();
+    assert_eq!(run.status, Some(0), "{run:?}");
+    let plan = json(&run);
+    let contexts = &plan["contexts"];
+    let rows = contexts["lengths"].as_array().unwrap();
+    let sizes: Vec<_> = rows.iter().map(|row| row["choice"]["micro_batch"].as_u64()).collect();
+    // A token takes 2 KiB in each of about five tensors, of less than 600 MiB.
+    assert_eq!(sizes, [Some(2), Some(1)], "{contexts}");
+    assert_eq!(contexts["limit"], serde_json::json!({ "tokens": 32768, "of": "asked" }));
+    assert_eq!(contexts["longest"][0]["tokens"], 32768, "{contexts}");
+    assert!(plan["command"].as_str().unwrap().ends_with(" 1 32768"), "{}", plan["command"]);
+}

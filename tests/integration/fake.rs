@@ -20,11 +20,30 @@ outputs = 1
 activation = "relu"
 "#;
 
+/// One with sequences.
+const TALKER: &str = r#"
+name = "talker"
+description = "A small language model"
+source = "here"
+parameters = 11
+[architecture.decoder]
+vocabulary = 10
+context = 4096
+hidden = 8
+layers = 1
+heads = 1
+kv_heads = 1
+feed_forward = 8
+style = "llama"
+tied_embeddings = true
+"#;
+
 /// A run with the fake worker on the virtual 4 GB card; `FAKE_…` variables are its script.
 pub(crate) fn fake(arguments: &[&str], script: &[(&str, &str)]) -> Test {
     let worker = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/workers/fake.py");
     let mut flags = Vec::new();
-    if matches!(arguments[0], "plan" | "check") && !arguments.contains(&"--plan") {
+    let trains = matches!(arguments[0], "plan" | "check") && !arguments.contains(&"--plan");
+    if trains && !arguments.contains(&"--model") {
         flags.extend(["--model", "tiny"]);
     }
     if !arguments.contains(&"--gpu") {
@@ -34,6 +53,7 @@ pub(crate) fn fake(arguments: &[&str], script: &[(&str, &str)]) -> Test {
     let all = [&arguments[..1], &flags, &arguments[1..]].concat();
     let test = Test::new(&all)
         .file("own/models/tiny.toml", MODEL)
+        .file("own/models/talker.toml", TALKER)
         .env("PATH", &std::env::var("PATH").unwrap())
         .env("VRAMFIT_WORKER", worker.to_str().unwrap())
         .env("FAKE_PIDS", "pids")

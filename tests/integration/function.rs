@@ -538,3 +538,29 @@ fn the_tests_of_the_python_worker_itself_pass() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && !said.contains("Ran 0 tests"), "{said}");
 }
+
+#[test]
+fn each_length_of_several_is_passed_to_the_function_and_what_it_refuses_is_passed_over() {
+    let source = "
+from parts import *
+def workload(sequence):
+    if sequence > 4096:
+        raise ValueError('no more than 4096')
+    return dict(model=net(), batch=lambda n: torch.randn(n, sequence, 256), loss=loss)
+";
+    let arguments =
+        [&PLAN[..], &["train.py:workload", "--vram", "2GiB", "--seq", "2048..8192"]].concat();
+    let Some(test) = function(source, &arguments) else { return };
+    let run = test.run();
+    assert_eq!(run.status, Some(0), "{run:?}");
+    let plan = json(&run);
+    let contexts = &plan["contexts"];
+    let rows = contexts["lengths"].as_array().unwrap();
+    let largest = |row: &Value| row["choice"]["micro_batch"].as_u64().unwrap();
+    assert!(largest(&rows[0]) > largest(&rows[1]), "{contexts}");
+    let reason = rows[2]["answer"]["not-measured"]["reason"].as_str().unwrap();
+    assert!(reason.contains("ValueError: no more than 4096"), "{reason}");
+    assert_eq!((&plan["workload"]["sequence"], &plan["incomplete"]), (&4096.into(), &false.into()));
+    assert_eq!(contexts["limit"], serde_json::json!({ "tokens": 4096, "of": "asked" }));
+    assert_eq!(contexts["longest"][0]["tokens"], 4096, "{contexts}");
+}

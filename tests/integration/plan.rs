@@ -24,13 +24,17 @@ fn the_published_schema_is_that_of_the_code() {
 fn plans_satisfy_the_published_schema() {
     let schema: Value = serde_json::from_str(&fs::read_to_string(schema_file()).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
+    let plain = ["plan", "--json", "--target-batch", "64"];
+    let lengths = [&plain[..], &["--model", "talker", "--seq", "512..8192"]].concat();
     for (arguments, script) in [
-        (["plan", "--json", "--target-batch", "64"], vec![]),
-        (["plan", "--json", "--target-batch", "64"], vec![("FAKE_FIXED", "9000")]),
-        (["plan", "--json", "--target-batch", "64"], vec![("FAKE_TIGHT", "32")]),
-        (["plan", "--json", "--target-batch", "64"], vec![("FAKE_FAULT", "exit@2")]),
+        (&plain[..], vec![]),
+        (&plain, vec![("FAKE_FIXED", "9000")]),
+        (&plain, vec![("FAKE_TIGHT", "32")]),
+        (&plain, vec![("FAKE_FAULT", "exit@2")]),
+        (&lengths, vec![("FAKE_SAMPLE", "3000")]),
+        (&lengths, vec![("FAKE_FAULT", "exit@any"), ("FAKE_FAULT_TOKENS", "1024")]),
     ] {
-        let plan = json(&fake(&arguments, &script).run());
+        let plan = json(&fake(arguments, &script).run());
         let errors: Vec<_> = validator
             .iter_errors(&plan)
             .map(|error| format!("{error}: {}", error.instance_path))

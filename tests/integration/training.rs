@@ -269,3 +269,27 @@ fn the_same_plan_measures_the_same_bytes_again() {
     }
     assert_eq!(first, memories());
 }
+
+/// The acceptance of several lengths, with one setting.
+#[test]
+fn a_shorter_context_buys_a_larger_micro_batch_and_the_model_has_no_more_than_its_positions() {
+    let Some(worker) = worker() else { return };
+    let arguments = [
+        &["plan", "--json", "--model", "gpt2-small", "--seq", "256,512,1024,2048"][..],
+        &["--target-batch", "64", "--vram", "6GiB", "--gpu", "rtx-3050-laptop-4gb"],
+        &["--precision", "bf16", "--checkpoint", "none"],
+    ]
+    .concat();
+    let plan = json(&training(&worker, &arguments).run());
+    let contexts = &plan["contexts"];
+    let rows = contexts["lengths"].as_array().unwrap();
+    let largest: Vec<_> =
+        rows.iter().filter_map(|row| row["choice"]["micro_batch"].as_u64()).collect();
+    assert_eq!(largest.len(), 3, "{contexts}");
+    assert!(largest.is_sorted_by(|shorter, longer| shorter > longer), "{largest:?}");
+    assert_eq!(rows[3]["answer"], "beyond-positions", "{contexts}");
+    assert_eq!(plan["workload"]["sequence"], 1024);
+    let longest = &contexts["longest"][0];
+    assert_eq!((&longest["tokens"], &longest["next"]), (&1024.into(), &Value::Null));
+    assert!(longest["evidence"].is_u64(), "{longest}");
+}

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """A worker whose memory is affine in the micro-batch, and which fails where it is told to.
 
-FAKE_FIXED, FAKE_SAMPLE, FAKE_CAPACITY: MiB; bf16 and fp16 halve what a sample takes.
+FAKE_FIXED, FAKE_SAMPLE, FAKE_CAPACITY: MiB; bf16 and fp16 halve what a sample takes. A sample of
+tokens is one of 1024 and takes as much less or more as it is shorter or longer.
 FAKE_CARD, FAKE_CARD_SAMPLE: where `$VRAMFIT_VGPU` is FAKE_CARD, this sample counts, not its twin's.
-FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`.
+FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`; the
+micro-batch may be `any`. With FAKE_FAULT_TOKENS only at that length.
 `interrupt-fused` interrupts where a fused optimizer step is tried.
 FAKE_PIDS: file to which each worker appends its process id.
 FAKE_IMPORT: seconds that it takes to be ready, as one in Python does that imports a user's file.
@@ -64,7 +66,7 @@ def note_pid(pid):
             file.write(f"{pid}\n")
 
 
-def outcome(point):
+def outcome(point, tokens):
     number = lambda name, default: int(os.environ.get(name, default)) * MIB
     size, setting = point["micro_batch"], point["setting"]
     sample = number("FAKE_SAMPLE", 100)
@@ -74,6 +76,8 @@ def outcome(point):
         sample //= 2
     if setting["checkpointing"] != "none":
         sample //= 4
+    if tokens is not None:
+        sample = sample * tokens // 1024
     peak = number("FAKE_FIXED", 500) + sample * size
     if peak > number("FAKE_CAPACITY", 3000):
         return {"out-of-memory": {"message": "CUDA out of memory. Tried to allocate much"}}, 0
@@ -122,11 +126,13 @@ def main():
         fused = request["workload"]["optimizer_implementation"] == "fused"
         if what == "interrupt-fused" and fused:
             fail("interrupt")
-        if where and request["point"]["micro_batch"] == int(where):
+        tokens = request["workload"]["sequence"]
+        here = where in ("any", str(request["point"]["micro_batch"]))
+        if where and here and os.environ.get("FAKE_FAULT_TOKENS", str(tokens)) == str(tokens):
             if not once or not os.path.exists("failed-once"):
                 open("failed-once", "w").close()
                 fail(what, request["id"])
-        result, reserved = outcome(request["point"])
+        result, reserved = outcome(request["point"], tokens)
         say(reply="measured", id=request["id"], outcome=result, reserved=reserved)
 
 

@@ -5,10 +5,9 @@ use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use vramfit_vgpu_cost::Work;
-
 use crate::activity::{self, GemmShape};
 use crate::clock::host;
+use crate::cublas::work::{self, Types};
 use crate::cublas::{self, status};
 use crate::data_type::{compute_name, cuda_name};
 use crate::entry::{Out, entry_points};
@@ -287,7 +286,13 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         let descriptors = [operation, a_layout, d_layout].map(|it| DESCRIPTORS.get(it));
         let [Some(operation), Some(a), Some(d)] = descriptors else { return status::INVALID_VALUE };
         let shape = shape(&operation, &a, &d);
-        let (call, work) = (shape.call, Work::Unknown);
+        let types = Types {
+            factors: a.code(layout::TYPE),
+            result: d.code(layout::TYPE),
+            compute: operation.code(operation::COMPUTE_TYPE),
+        };
+        let work = work::product([shape.m, shape.n, shape.k, shape.batch], types);
+        let call = shape.call;
         let given =
             capture::submit(stream, Kind::Kernel, call, work, move || activity::gemm(shape.clone()));
         cublas::answer(given)

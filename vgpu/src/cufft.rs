@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use vramfit_vgpu_cost::Work;
+use vramfit_vgpu_cost::{Streaming, StreamingClass, Work};
 
 use crate::entry::{Out, entry_points};
 use crate::on_stream::OnStream;
@@ -42,6 +42,8 @@ struct Plan {
     /// cuFFT allocates work areas itself unless told otherwise.
     callers_work_area: bool,
     work_bytes: usize,
+    /// What a transform asks of the device.
+    work: Option<Work>,
     /// The work area that cuFFT allocated, as an address.
     own_work_area: Option<usize>,
     stream: OnStream,
@@ -90,6 +92,18 @@ fn work_bytes(lengths: &[u64], batch: u64, complex_bytes: u64) -> Option<u64> {
     let share = if lengths.iter().all(|length| is_smooth(*length)) { 1 } else { 8 };
     let mut factors = lengths.iter().copied().chain([batch, share]);
     factors.try_fold(complex_bytes, u64::checked_mul).filter(|bytes| i64::try_from(*bytes).is_ok())
+}
+
+/// What `batch` transforms of `lengths` ask for: each dimension reads and writes all elements at least
+/// once. Kernels for lengths up to some thousands need no second pass; longer ones do.
+fn work(lengths: &[u64], batch: u64, complex_bytes: u64) -> Work {
+    const OF_ONE_PASS: u64 = 4096;
+    let elements = lengths.iter().product::<u64>() * batch;
+    let passes: u64 = lengths.iter().map(|it| if *it > OF_ONE_PASS { 2 } else { 1 }).sum();
+    let bytes = 2 * passes * elements * complex_bytes;
+    // Each thread keeps some eight elements.
+    let threads = elements.div_ceil(8);
+    Work::Streaming(Streaming { class: StreamingClass::Elementwise, bytes, threads })
 }
 
 /// The lengths that a caller names; none if they make no sense.
@@ -144,6 +158,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         };
         with(plan, |plan| {
             plan.work_bytes = work_bytes as usize;
+            plan.work = Some(work(&lengths, batch, complex));
             activity::estimate(BASIS);
             bytes.set(plan.work_bytes);
             if !plan.callers_work_area && plan.own_work_area.is_none() {
@@ -179,7 +194,8 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
             return status::INVALID_VALUE;
         }
         with(plan, |plan| {
-            let given = plan.stream.count("cufftXtExec", Work::Unknown);
+            let work = plan.work.unwrap_or(Work::Unknown);
+            let given = plan.stream.count("cufftXtExec", work);
             given.map_or(status::EXEC_FAILED, |()| status::SUCCESS)
         })
     }

@@ -11,6 +11,7 @@ use vramfit_vgpu_schema::{Description, Device, LoadedCode};
 use crate::by_address::ByAddress;
 use crate::fat_binary::{self, Code};
 use crate::launch::fill::FillElement;
+use crate::work::Recipe;
 
 /// A kernel that was looked up to be launched. Never freed: launches may still be under way, and the
 /// report counts those of libraries and modules that are closed by then.
@@ -21,6 +22,8 @@ pub(crate) struct Kernel {
     pub(crate) launches: AtomicU64,
     /// Set for kernels that fill with one constant.
     pub(crate) fill: Option<FillElement>,
+    /// How to tell what a launch asks of the device.
+    pub(crate) recipe: Recipe,
     /// Handle of the fat binary it came from, 0 for a library call.
     binary: usize,
     /// Its code on each CUDA ordinal, looked up once.
@@ -31,8 +34,9 @@ impl Kernel {
     fn leak(name: String, binary: usize) -> &'static Self {
         let fill = FillElement::of(&name);
         let launches = AtomicU64::new(0);
+        let (recipe, code) = Default::default();
         let kernel: &'static Self =
-            Box::leak(Box::new(Self { name, launches, fill, binary, code: Default::default() }));
+            Box::leak(Box::new(Self { name, launches, fill, recipe, binary, code }));
         ALL.lock().unwrap_or_else(PoisonError::into_inner).push(kernel);
         kernel
     }

@@ -9,6 +9,7 @@
 //! runtime/ driver/ cublas/ cudnn/ cufft … nccl/ nvml   what NVIDIA's libraries export
 //!        │      (bodies run under entry::guard)
 //! launch  copy  graph/  memory/                     what they do
+//! work/                                             what each launch asks of the device
 //! device  processes  activity  python               what is known, counted and told
 //!        │
 //! report                                            what a process did, as JSON, when it ends
@@ -55,3 +56,4 @@ mod runtime;
 mod shared_file;
 mod stubs;
 mod timeline;
+mod work;

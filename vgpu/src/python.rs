@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `vramfit_vgpu_expect_count(int64_t)` | the calling thread's next copy of at most 8 bytes to the host brings this number |
 //! | `vramfit_vgpu_drop_count()` | no longer; 1 if no such copy had come, else 0 |
+//! | `vramfit_vgpu_expect_bytes(uint64_t)` | from now on each kernel that Triton compiled, launched by the calling thread, reads and writes so many bytes; 0: not known any more |
 //! | `vramfit_vgpu_account(int)` | from now on (1) until told otherwise (0), the caller keeps account of what the calling thread reads back; it is not noted here |
 //! | `vramfit_vgpu_is_known(uint64_t, uint64_t)` | 1 if so many bytes from that device address on hold what they would on a real GPU: the host wrote them, or other ranks, and no kernel since; else 0 |
 //! | `vramfit_vgpu_notes(const char*)` | what to add to the report, as JSON (`Python` of the schema); 1 if it was understood |
@@ -27,6 +28,7 @@ use crate::{activity, clock, copy, device, report};
 
 thread_local! {
     static COUNT: Cell<Option<i64>> = const { Cell::new(None) };
+    static BYTES: Cell<u64> = const { Cell::new(0) };
     static ACCOUNTS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -37,6 +39,14 @@ static NOTES: Mutex<Option<Python>> = Mutex::new(None);
 pub(crate) fn take_count(bytes: usize) -> Option<[u8; 8]> {
     let count = if bytes <= size_of::<i64>() { COUNT.take() } else { None };
     count.map(i64::to_le_bytes)
+}
+
+/// What the calling thread's launches are said to read and write.
+pub(crate) fn bytes() -> Option<u64> {
+    match BYTES.get() {
+        0 => None,
+        bytes => Some(bytes),
+    }
 }
 
 /// Whether the calling thread's Python side keeps account of what is read back now.
@@ -55,6 +65,11 @@ entry_points! {
     /// The calling thread's next copy of at most 8 bytes to the host brings `count`.
     fn vramfit_vgpu_expect_count(count: i64) -> () {
         COUNT.set(Some(count));
+    }
+
+    /// The calling thread's launches of kernels that Triton compiled touch `bytes` bytes each.
+    fn vramfit_vgpu_expect_bytes(bytes: u64) -> () {
+        BYTES.set(bytes);
     }
 
     /// What the calling thread reads back is accounted for by the caller, or is not.

@@ -65,6 +65,10 @@ pub(in crate::cli) struct CheckArgs {
     #[command(flatten)]
     pub(in crate::cli) workload: WorkloadArgs,
 
+    /// Tokens in one sample [default: the most the model takes, up to 1024]
+    #[arg(long, value_name = "N", value_parser = values::count, help_heading = "Training")]
+    pub(in crate::cli) seq: Option<u32>,
+
     #[command(flatten)]
     pub(in crate::cli) device: DeviceArgs,
 

@@ -5,13 +5,14 @@ use clap::{Args, ValueEnum};
 use super::{DeviceArgs, MeasuringArgs, WorkloadArgs};
 use crate::cli::values;
 use crate::export::Exporter;
-use crate::workload::{Checkpointing, Precision};
+use crate::workload::{Checkpointing, Lengths, Precision};
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
   vramfit plan --target-batch 64
   vramfit plan --target-batch 64 --model resnet50 --gpu rtx-3050-laptop-4gb
   vramfit plan --target-batch 64 --model gpt2-small --seq 512 --precision bf16,fp16 --json
+  vramfit plan --target-batch 64 --model gpt2-small --seq 256..1024 --vram 6GiB
   vramfit plan --target-batch 64 --workload train.py:workload
   vramfit plan --target-batch 64 -- python train.py --batch-size {micro_batch} --bf16 {bf16}
   vramfit plan --target-batch 256 --world-size 2 --vram 8GiB --reserve 600MiB --output plan.json";
@@ -29,6 +30,12 @@ pub(in crate::cli) struct PlanArgs {
 
     #[command(flatten)]
     pub(in crate::cli) workload: WorkloadArgs,
+
+    /// Tokens in one sample. Several, as 256,512,1024, as 256..4096 (doubling) or as 256..2048:256 (in
+    /// steps), show what a shorter context buys, and the longest that fits
+    /// [default: the most the model takes, up to 1024]
+    #[arg(long, value_name = "N", value_parser = values::lengths, help_heading = "Training")]
+    pub(in crate::cli) seq: Option<Lengths>,
 
     #[command(flatten)]
     pub(in crate::cli) device: DeviceArgs,

@@ -30,10 +30,6 @@ pub(in crate::cli) struct WorkloadArgs {
     #[arg(long, value_name = "NAME", value_parser = values::optimizer)]
     pub(in crate::cli) optimizer: Option<Optimizer>,
 
-    /// Tokens in one sample [default: the most the model takes, up to 1024]
-    #[arg(long, value_name = "N", value_parser = values::count)]
-    pub(in crate::cli) seq: Option<u32>,
-
     /// What the command reads from VRAMFIT_* variables rather than from placeholders, separated by
     /// commas: micro_batch, accumulation, precision, fp16, bf16, checkpoint, seq, steps
     #[arg(

@@ -14,7 +14,7 @@ pub(crate) fn price(convolution: &Convolution, speed: &Speed) -> Price {
     let (inputs_of_one, outputs_of_one) = (inputs / groups, outputs / groups);
     let positions = batch * convolution.output_positions;
     let taps = inputs_of_one * convolution.filter_positions;
-    let compute = match direction {
+    let tiled = match direction {
         Direction::Forward => compute(positions, outputs_of_one, taps, groups, rate, speed),
         // As many operations as the forward pass has, whatever the stride.
         Direction::Backward => {
@@ -23,6 +23,11 @@ pub(crate) fn price(convolution: &Convolution, speed: &Speed) -> Price {
         }
         Direction::Weight => compute(taps, outputs_of_one, positions, groups, rate, speed),
     };
+    // Or one output after another, which loses nothing to the padding of narrow groups.
+    let operations = 2.0 * (positions * outputs) as f64 * taps as f64;
+    let lanes = speed.peak(Arithmetic::Fp32).min(speed.peak(arithmetic));
+    let direct = operations / (lanes * efficiency.depthwise);
+    let compute = if groups > 1 { tiled.min(direct) } else { tiled };
     let x = batch * inputs * convolution.input_positions;
     let y = batch * outputs * convolution.output_positions;
     let w = outputs * taps;

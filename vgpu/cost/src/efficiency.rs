@@ -72,6 +72,8 @@ impl ByDirection {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Efficiency {
+    /// The clock that the card keeps under load for the boost clock that its maker states.
+    pub clock: f64,
     /// Seconds from one kernel's start to the next one's where neither has anything to do.
     pub launch_seconds: f64,
     /// Seconds that the driver keeps the host for one launch.
@@ -82,6 +84,8 @@ pub struct Efficiency {
     pub product: ByArithmetic,
     /// Of the peak, by a large convolution, on top of `product`.
     pub convolution: ByDirection,
+    /// Of the peak of fp32, by convolutions of few channels a group (depthwise ones) on ordinary lanes.
+    pub depthwise: f64,
     /// Of the peak, by attention in one kernel, on top of `product`.
     pub attention: ByDirection,
     /// Of the peak of fp32, by bf16 on a device without it.
@@ -112,11 +116,13 @@ impl Default for Efficiency {
     /// Of an architecture that nobody measured: see docs/speed.md for the sources.
     fn default() -> Self {
         Self {
+            clock: 1.0,
             launch_seconds: 2.0e-6,
             host_launch_seconds: 2.5e-6,
             host_factor: 1.0,
             product: ByArithmetic::all(0.75),
             convolution: ByDirection { forward: 0.7, backward: 0.6, weight: 0.6 },
+            depthwise: 0.2,
             attention: ByDirection { forward: 0.7, backward: 0.6, weight: 0.6 },
             emulated_bf16: 0.3,
             elementwise: 0.8,
@@ -137,7 +143,7 @@ impl Efficiency {
     /// Of the memory's bandwidth, by kernels of `class`.
     pub fn streaming(&self, class: StreamingClass) -> f64 {
         match class {
-            StreamingClass::Elementwise => self.elementwise,
+            StreamingClass::Elementwise | StreamingClass::Unrecognised => self.elementwise,
             StreamingClass::Reduction => self.reduction,
             StreamingClass::Normalization => self.normalization,
             StreamingClass::Optimizer => self.optimizer,
@@ -163,6 +169,7 @@ impl Efficiency {
             ("convolution.forward", convolution.forward),
             ("convolution.backward", convolution.backward),
             ("convolution.weight", convolution.weight),
+            ("depthwise", self.depthwise),
             ("attention.forward", attention.forward),
             ("attention.backward", attention.backward),
             ("attention.weight", attention.weight),
@@ -180,6 +187,7 @@ impl Efficiency {
         ];
         let share = shares.into_iter().find(|(_, it)| !(*it > 0.0 && *it <= 1.0));
         let amounts = [
+            ("clock", self.clock),
             ("launch_seconds", self.launch_seconds),
             ("host_launch_seconds", self.host_launch_seconds),
             ("host_factor", self.host_factor),

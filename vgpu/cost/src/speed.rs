@@ -45,19 +45,19 @@ impl Speed {
         }
     }
 
-    /// Operations a second in `arithmetic`; where the device lacks it, in the one that stands in.
+    /// Operations a second in `arithmetic` at the clock under load; where the device lacks it, in the one that stands in.
     ///
     /// bf16 without hardware for it is widened to fp32 and takes several operations more, which the
     /// calibration's share of fp32 tells; the rest falls back along the table below.
     pub fn peak(&self, arithmetic: Arithmetic) -> f64 {
-        let own = self.peak.of(arithmetic);
+        let own = self.peak.of(arithmetic) * self.efficiency.clock;
         if own > 0.0 {
             return own;
         }
         match arithmetic {
             Arithmetic::Fp8 | Arithmetic::Int8 => self.peak(Arithmetic::Fp16),
-            Arithmetic::Tf32 | Arithmetic::Fp16 => self.peak.fp32,
-            Arithmetic::Bf16 => self.peak.fp32 * self.efficiency.emulated_bf16,
+            Arithmetic::Tf32 | Arithmetic::Fp16 => self.peak(Arithmetic::Fp32),
+            Arithmetic::Bf16 => self.peak(Arithmetic::Fp32) * self.efficiency.emulated_bf16,
             Arithmetic::Fp64 | Arithmetic::Fp32 => own,
         }
     }

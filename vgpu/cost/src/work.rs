@@ -135,6 +135,8 @@ pub enum StreamingClass {
     Gather,
     /// Pooling, resizing, padding: windows over an image.
     Window,
+    /// Nobody knows: the bytes are a guess from the number of threads.
+    Unrecognised,
 }
 
 /// A kernel that is bound by memory.

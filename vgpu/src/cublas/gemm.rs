@@ -3,8 +3,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-use vramfit_vgpu_cost::Work;
-
+use super::work::{self, Types};
 use super::{HANDLES, TF32_MATH, answer, status};
 use crate::activity::{self, GemmShape};
 use crate::clock::host;
@@ -21,19 +20,14 @@ const COMPUTE_32F: i32 = 68;
 const COMPUTE_64F: i32 = 70;
 const COMPUTE_32F_FAST_TF32: i32 = 77;
 
-/// The four types in the names of the classic calls: `cudaDataType` and compute type.
-const S: (i32, i32) = (0, COMPUTE_32F);
-const D: (i32, i32) = (1, COMPUTE_64F);
-const C: (i32, i32) = (4, COMPUTE_32F);
-const Z: (i32, i32) = (5, COMPUTE_64F);
+/// The four types in the names of the classic calls.
+const S: Types = Types::all(0, COMPUTE_32F);
+const D: Types = Types::all(1, COMPUTE_64F);
+const C: Types = Types::all(4, COMPUTE_32F);
+const Z: Types = Types::all(5, COMPUTE_64F);
 
 /// Records `batch` products of m×k by k×n. An empty product launches nothing, as in cuBLAS.
-fn product(
-    call: &'static str,
-    handle: Handle,
-    [m, n, k, batch]: [i32; 4],
-    (data_type, compute_type): (i32, i32),
-) -> i32 {
+fn product(call: &'static str, handle: Handle, [m, n, k, batch]: [i32; 4], types: Types) -> i32 {
     let _pause = host::pause();
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
     if m < 0 || n < 0 || k < 0 || batch < 0 {
@@ -43,19 +37,26 @@ fn product(
         return status::SUCCESS;
     }
     // The handle's mode lets single-precision products use TF32 without the call saying so.
-    let single = compute_type == COMPUTE_32F && matches!(data_type, 0 | 4);
+    let single = types.compute == COMPUTE_32F && matches!(types.factors, 0 | 4);
     let tf32 = single && state.math_mode.load(Ordering::Relaxed) == TF32_MATH;
-    let compute_type = if tf32 { COMPUTE_32F_FAST_TF32 } else { compute_type };
+    let compute = if tf32 { COMPUTE_32F_FAST_TF32 } else { types.compute };
+    let types = Types { compute, ..types };
+    let sizes = [m, n, k, batch].map(|size| u64::from(size.unsigned_abs()));
+    let [m, n, k, batch] = sizes;
     let shape = GemmShape {
         call,
-        m: m.unsigned_abs().into(),
-        n: n.unsigned_abs().into(),
-        k: k.unsigned_abs().into(),
-        batch: batch.unsigned_abs().into(),
-        input_type: cuda_name(data_type),
-        compute_type: compute_name(compute_type),
+        m,
+        n,
+        k,
+        batch,
+        input_type: cuda_name(types.factors),
+        compute_type: compute_name(types.compute),
     };
-    answer(state.stream.launch(call, Work::Unknown, move || activity::gemm(shape.clone())))
+    answer(
+        state
+            .stream
+            .launch(call, work::product(sizes, types), move || activity::gemm(shape.clone())),
+    )
 }
 
 /// Old callers give a `cudaDataType` as compute type; those numbers are all below 64.
@@ -164,28 +165,28 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
 
     fn cublasSgemmEx(handle: Handle, _transa: i32, _transb: i32, m: i32, n: i32, k: i32, _alpha: Scalar,
         _a: Matrix, a_type: i32, _lda: i32, _b: Matrix, _b_type: i32, _ldb: i32, _beta: Scalar, _c: Matrix,
-        _c_type: i32, _ldc: i32) -> i32 {
-        product("cublasSgemmEx", handle, [m, n, k, 1], (a_type, COMPUTE_32F))
+        c_type: i32, _ldc: i32) -> i32 {
+        product("cublasSgemmEx", handle, [m, n, k, 1], Types { factors: a_type, result: c_type, compute: COMPUTE_32F })
     }
 
     fn cublasGemmEx(handle: Handle, _transa: i32, _transb: i32, m: i32, n: i32, k: i32, _alpha: Scalar,
         _a: Matrix, a_type: i32, _lda: i32, _b: Matrix, _b_type: i32, _ldb: i32, _beta: Scalar, _c: Matrix,
-        _c_type: i32, _ldc: i32, compute_type: i32, _algorithm: i32) -> i32 {
-        product("cublasGemmEx", handle, [m, n, k, 1], (a_type, compute_of(compute_type)))
+        c_type: i32, _ldc: i32, compute_type: i32, _algorithm: i32) -> i32 {
+        product("cublasGemmEx", handle, [m, n, k, 1], Types { factors: a_type, result: c_type, compute: compute_of(compute_type) })
     }
 
     fn cublasGemmBatchedEx(handle: Handle, _transa: i32, _transb: i32, m: i32, n: i32, k: i32,
         _alpha: Scalar, _a: Matrices, a_type: i32, _lda: i32, _b: Matrices, _b_type: i32, _ldb: i32,
-        _beta: Scalar, _c: Matrices, _c_type: i32, _ldc: i32, batch: i32, compute_type: i32,
+        _beta: Scalar, _c: Matrices, c_type: i32, _ldc: i32, batch: i32, compute_type: i32,
         _algorithm: i32) -> i32 {
-        product("cublasGemmBatchedEx", handle, [m, n, k, batch], (a_type, compute_of(compute_type)))
+        product("cublasGemmBatchedEx", handle, [m, n, k, batch], Types { factors: a_type, result: c_type, compute: compute_of(compute_type) })
     }
 
     fn cublasGemmStridedBatchedEx(handle: Handle, _transa: i32, _transb: i32, m: i32, n: i32, k: i32,
         _alpha: Scalar, _a: Matrix, a_type: i32, _lda: i32, _stridea: i64, _b: Matrix, _b_type: i32,
-        _ldb: i32, _strideb: i64, _beta: Scalar, _c: Matrix, _c_type: i32, _ldc: i32, _stridec: i64,
+        _ldb: i32, _strideb: i64, _beta: Scalar, _c: Matrix, c_type: i32, _ldc: i32, _stridec: i64,
         batch: i32, compute_type: i32, _algorithm: i32) -> i32 {
         product("cublasGemmStridedBatchedEx", handle, [m, n, k, batch],
-            (a_type, compute_of(compute_type)))
+            Types { factors: a_type, result: c_type, compute: compute_of(compute_type) })
     }
 }

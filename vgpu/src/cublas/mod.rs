@@ -4,6 +4,7 @@
 mod factor;
 mod gemm;
 mod vector;
+pub(crate) mod work;
 
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;

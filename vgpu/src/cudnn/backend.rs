@@ -3,10 +3,8 @@
 
 use std::ffi::c_void;
 
-use vramfit_vgpu_cost::Work;
-
 use super::real::{Descriptor, Real, library};
-use super::{graph, modelled};
+use super::{graph, modelled, rule};
 use super::{launch, properties, status};
 use crate::activity;
 use crate::clock::host;
@@ -50,6 +48,7 @@ pub(super) mod value_type {
     pub(crate) const HANDLE: i32 = 0;
     pub(crate) const DATA_TYPE: i32 = 1;
     pub(crate) const INT64: i32 = 3;
+    pub(crate) const NUMERICAL_NOTE: i32 = 11;
     pub(crate) const BACKEND_DESCRIPTOR: i32 = 15;
     pub(crate) const CHAR: i32 = 24;
 }
@@ -85,13 +84,43 @@ fn workspace_of(real: &Real, config: Descriptor) -> Option<i64> {
     (status == status::SUCCESS && count == 1).then_some(bytes)
 }
 
+/// Whether the engine of configuration `config` multiplies on tensor cores: in single precision that means
+/// TF32. An engine that does not say is taken not to.
+fn uses_tensor_cores(real: &Real, config: Descriptor) -> bool {
+    const MOST_NOTES: usize = 16;
+    let mut engine = std::ptr::null_mut();
+    if (real.create)(kind::ENGINE, &raw mut engine) != status::SUCCESS {
+        return false;
+    }
+    let mut count = 0_i64;
+    let mut notes = [-1_i32; MOST_NOTES];
+    let given = (real.get)(
+        config,
+        attribute::CONFIG_ENGINE,
+        value_type::BACKEND_DESCRIPTOR,
+        1,
+        &raw mut count,
+        (&raw mut engine).cast(),
+    );
+    let told = (real.get)(
+        engine,
+        attribute::ENGINE_NUMERICAL_NOTES,
+        value_type::NUMERICAL_NOTE,
+        MOST_NOTES as i64,
+        &raw mut count,
+        notes.as_mut_ptr().cast(),
+    );
+    (real.destroy)(engine);
+    given == status::SUCCESS && told == status::SUCCESS && notes.contains(&rule::NOTE_TENSOR_CORE)
+}
+
 fn finalize(real: &Real, descriptor: Descriptor) -> i32 {
     let kind = graph::kind_of(descriptor);
     if kind == Some(kind::EXECUTION_PLAN)
         && let Some(config) = graph::config_of_plan(descriptor)
         && let Some(bytes) = workspace_of(real, config)
     {
-        graph::finalized_plan(descriptor, bytes);
+        graph::finalized_plan(descriptor, bytes, uses_tensor_cores(real, config));
         return status::SUCCESS;
     }
     if let Err(refused) = kind.map_or(Ok(()), |kind| give_properties(real, descriptor, kind)) {
@@ -219,7 +248,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         let _pause = host::pause();
         let shape = graph::work_of_plan(plan);
         let call = shape.as_ref().map_or("cudnnBackendExecute", |shape| shape.operation);
-        launch(call, Work::Unknown, handle, move || match &shape {
+        launch(call, graph::asks_of_plan(plan), handle, move || match &shape {
             Some(shape) => activity::convolution(shape.clone()),
             None => activity::launched("cudnnBackendExecute"),
         })

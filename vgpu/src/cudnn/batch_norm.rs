@@ -8,7 +8,10 @@
 
 use std::ffi::c_void;
 
-use super::{HANDLES, launched, status};
+use vramfit_vgpu_cost::Work;
+
+use super::descriptors::shape;
+use super::{HANDLES, asks, launch, status};
 use crate::activity;
 use crate::entry::{Out, entry_points};
 
@@ -41,6 +44,15 @@ fn no_extra_memory(
     status::SUCCESS
 }
 
+/// Counts one launch of `call` that touches `passes` tensors of the shape of `x`.
+fn normalized(call: &'static str, handle: *mut c_void, x: Descriptor, passes: u64) -> i32 {
+    let work = shape(x).map_or(Work::Unknown, |shape| {
+        let elements = shape.dimensions.iter().map(|size| u64::from(size.unsigned_abs())).product();
+        asks::norm(passes, elements, shape.data_type)
+    });
+    launch(call, work, handle, move || activity::launched(call))
+}
+
 entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(handle: *mut c_void, _mode: i32,
         operations: i32, _x: Descriptor, _z: Descriptor, _y: Descriptor, _scale: Descriptor,
@@ -60,29 +72,29 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
     }
 
     fn cudnnBatchNormalizationForwardTrainingEx(handle: *mut c_void, _mode: i32, _operations: i32,
-        _alpha: Data, _beta: Data, _x_descriptor: Descriptor, _x: Data, _z_descriptor: Descriptor,
+        _alpha: Data, _beta: Data, x_descriptor: Descriptor, _x: Data, _z_descriptor: Descriptor,
         _z: Data, _y_descriptor: Descriptor, _y: Data, _scale_descriptor: Descriptor, _scale: Data,
         _bias: Data, _factor: f64, _running_mean: Data, _running_variance: Data, _epsilon: f64,
         _save_mean: Data, _save_variance: Data, _activation: Descriptor, _workspace: Data,
         _workspace_bytes: usize, _reserve: Data, _reserve_bytes: usize) -> i32 {
-        launched("cudnnBatchNormalizationForwardTrainingEx", handle)
+        normalized("cudnnBatchNormalizationForwardTrainingEx", handle, x_descriptor, 2)
     }
 
     fn cudnnBatchNormalizationBackwardEx(handle: *mut c_void, _mode: i32, _operations: i32,
         _alpha_data: Data, _beta_data: Data, _alpha_parameters: Data, _beta_parameters: Data,
-        _x_descriptor: Descriptor, _x: Data, _y_descriptor: Descriptor, _y: Data,
+        x_descriptor: Descriptor, _x: Data, _y_descriptor: Descriptor, _y: Data,
         _dy_descriptor: Descriptor, _dy: Data, _dz_descriptor: Descriptor, _dz: Data,
         _dx_descriptor: Descriptor, _dx: Data, _scale_descriptor: Descriptor, _scale: Data, _bias: Data,
         _d_scale: Data, _d_bias: Data, _epsilon: f64, _saved_mean: Data, _saved_variance: Data,
         _activation: Descriptor, _workspace: Data, _workspace_bytes: usize, _reserve: Data,
         _reserve_bytes: usize) -> i32 {
-        launched("cudnnBatchNormalizationBackwardEx", handle)
+        normalized("cudnnBatchNormalizationBackwardEx", handle, x_descriptor, 3)
     }
 
     fn cudnnBatchNormalizationForwardInference(handle: *mut c_void, _mode: i32, _alpha: Data, _beta: Data,
-        _x_descriptor: Descriptor, _x: Data, _y_descriptor: Descriptor, _y: Data,
+        x_descriptor: Descriptor, _x: Data, _y_descriptor: Descriptor, _y: Data,
         _scale_descriptor: Descriptor, _scale: Data, _bias: Data, _mean: Data, _variance: Data,
         _epsilon: f64) -> i32 {
-        launched("cudnnBatchNormalizationForwardInference", handle)
+        normalized("cudnnBatchNormalizationForwardInference", handle, x_descriptor, 2)
     }
 }

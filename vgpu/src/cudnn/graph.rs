@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use super::asks;
 use super::backend::{attribute, kind};
 use super::data_type_name;
 use super::real::Descriptor;
@@ -26,6 +27,8 @@ struct Node {
     work: Option<Arc<Work>>,
     /// Of a plan.
     workspace: Option<i64>,
+    /// Of a plan: whether its engine multiplies on tensor cores.
+    tensor_cores: bool,
 }
 
 /// The principal operation of a graph and its three tensors.
@@ -50,6 +53,12 @@ impl Work {
 pub(super) const FORWARD: i32 = 10;
 pub(super) const BACKWARD_FILTER: i32 = 11;
 pub(super) const BACKWARD_DATA: i32 = 12;
+/// Of other operations.
+pub(super) const MATRIX_PRODUCT: i32 = 19;
+pub(super) const NORM_FORWARD: i32 = 29;
+pub(super) const NORM_BACKWARD: i32 = 30;
+pub(super) const ATTENTION_FORWARD: i32 = 41;
+pub(super) const ATTENTION_BACKWARD: i32 = 43;
 
 /// An operation whose shape is worth reporting: its descriptor type, its name, and the attributes that
 /// hold its input, its filter (or second factor, or scale) and its output.
@@ -68,11 +77,11 @@ const OPERATIONS: [Operation; 8] = [
         name: "convolution_backward_filter",
         tensors: [716, 715, 717],
     },
-    Operation { kind: 41, name: "sdpa_forward", tensors: [2800, 2801, 2803] },
-    Operation { kind: 43, name: "sdpa_backward", tensors: [2851, 2852, 2854] },
-    Operation { kind: 19, name: "matmul", tensors: [1520, 1521, 1522] },
-    Operation { kind: 29, name: "norm_forward", tensors: [2002, 2005, 2013] },
-    Operation { kind: 30, name: "norm_backward", tensors: [2101, 2105, 2104] },
+    Operation { kind: ATTENTION_FORWARD, name: "sdpa_forward", tensors: [2800, 2801, 2803] },
+    Operation { kind: ATTENTION_BACKWARD, name: "sdpa_backward", tensors: [2851, 2852, 2854] },
+    Operation { kind: MATRIX_PRODUCT, name: "matmul", tensors: [1520, 1521, 1522] },
+    Operation { kind: NORM_FORWARD, name: "norm_forward", tensors: [2002, 2005, 2013] },
+    Operation { kind: NORM_BACKWARD, name: "norm_backward", tensors: [2101, 2105, 2104] },
 ];
 
 type Nodes = ByAddress<Node>;
@@ -131,11 +140,12 @@ pub(super) fn finalized(descriptor: Descriptor) {
     }
 }
 
-/// Settles what `plan` computes, and its workspace in bytes.
-pub(super) fn finalized_plan(plan: Descriptor, workspace: i64) {
+/// Settles what `plan` computes, its workspace in bytes, and whether it does so on tensor cores.
+pub(super) fn finalized_plan(plan: Descriptor, workspace: i64, tensor_cores: bool) {
     finalized(plan);
     if let Some(node) = nodes().get_mut(&(plan as usize)) {
         node.workspace = Some(workspace);
+        node.tensor_cores = tensor_cores;
     }
 }
 
@@ -183,6 +193,14 @@ pub(super) fn work_of_plan(plan: Descriptor) -> Option<ConvolutionShape> {
         data_type: data_type_name(work.data_type),
         workspace_bytes: workspace.unsigned_abs(),
     })
+}
+
+/// What executing `plan` asks of the device.
+pub(super) fn asks_of_plan(plan: Descriptor) -> vramfit_vgpu_cost::Work {
+    let nodes = nodes();
+    let plan = nodes.get(&(plan as usize));
+    let work = plan.and_then(|plan| Some(asks::of(plan.work.as_ref()?, plan.tensor_cores)));
+    work.unwrap_or(vramfit_vgpu_cost::Work::Unknown)
 }
 
 fn work_of(nodes: &Nodes, node: &Node) -> Option<Arc<Work>> {
@@ -259,7 +277,7 @@ mod tests {
         created(plan, kind::EXECUTION_PLAN);
         link(plan, attribute::PLAN_ENGINE_CONFIG, &[8]);
         assert_eq!(config_of_plan(plan), Some(8 as Descriptor));
-        finalized_plan(plan, 4096);
+        finalized_plan(plan, 4096, false);
         tensors.into_iter().for_each(destroyed);
         (4..9).for_each(|address| destroyed(address as Descriptor));
 

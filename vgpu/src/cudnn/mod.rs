@@ -6,9 +6,10 @@
 //! ```text
 //! backend ─► real ─► properties    operation graphs, engine choice, workspace sizes; the device it is told
 //!    ├────► modelled ─► rule       where no cuDNN can be asked
-//!    └────► graph                  what each plan computes, for the report
+//!    └────► graph ─► asks           what each plan computes, for the report and the clock
 //! ```
 
+mod asks;
 mod backend;
 mod batch_norm;
 mod ctc;

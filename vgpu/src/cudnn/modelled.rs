@@ -91,7 +91,8 @@ pub(super) fn finalize(descriptor: Descriptor) -> i32 {
                 .and_then(|config| with(config, |config| config.engine).flatten());
             let Some(engine) = engine else { return status::NOT_SUPPORTED };
             activity::estimate(BASIS);
-            graph::finalized_plan(descriptor, engine.workspace as i64);
+            let tensor_cores = engine.notes.contains(&rule::NOTE_TENSOR_CORE);
+            graph::finalized_plan(descriptor, engine.workspace as i64, tensor_cores);
             status::SUCCESS
         }
         _ => {

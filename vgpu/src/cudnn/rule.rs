@@ -26,14 +26,14 @@ const DIRECT: i64 = 0;
 const TENSOR_CORE: i64 = 1;
 
 /// In single precision it means TF32, which programs can refuse.
-const NOTE_TENSOR_CORE: i32 = 0;
+pub(super) const NOTE_TENSOR_CORE: i32 = 0;
 const NOTE_WINOGRAD: i32 = 5;
 
 /// Values of `cudnnDataType_t`.
-const FLOAT: i32 = 0;
-const DOUBLE: i32 = 1;
-const HALF: i32 = 2;
-const BFLOAT16: i32 = 9;
+pub(super) const FLOAT: i32 = 0;
+pub(super) const DOUBLE: i32 = 1;
+pub(super) const HALF: i32 = 2;
+pub(super) const BFLOAT16: i32 = 9;
 
 /// The engines for `work` on the calling thread's device, best first. None for other work than
 /// convolutions.

@@ -4,8 +4,6 @@ pub(crate) mod fill;
 
 use std::ffi::c_void;
 
-use vramfit_vgpu_cost::Work;
-
 use self::fill::Fill;
 use crate::clock::host;
 use crate::graph::{Kind, capture};
@@ -44,16 +42,11 @@ pub(crate) fn launch_kernel(kernel: &'static Kernel, launch: Launch) -> Result<(
     // A context that no longer fits is told by the allocation that comes next; a launch cannot be.
     let _ = device::make_context(device::current());
     let fill = kernel.fill.and_then(|element| Fill::of(element, launch.arguments));
-    let work = work(kernel, &launch);
+    let work = kernel.recipe.work(&kernel.name, &launch);
     capture::submit(launch.stream, Kind::Kernel, &kernel.name, work, move || {
         activity::launched_kernel(kernel);
         if let Some(fill) = &fill {
             fill.carry_out();
         }
     })
-}
-
-/// What a launch of `kernel` asks of the device, as far as that is known.
-fn work(_kernel: &Kernel, _launch: &Launch) -> Work {
-    Work::Unknown
 }

@@ -29,3 +29,4 @@ mod streams;
 mod third_party;
 mod training;
 mod versions;
+mod works;

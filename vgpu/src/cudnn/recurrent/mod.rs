@@ -3,14 +3,17 @@
 
 mod network;
 mod spaces;
+mod works;
 
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
+use vramfit_vgpu_cost::Work;
+
 use self::network::{Bias, Cell, Network, Place};
 use self::spaces::Sequences;
 use super::descriptors::{Shape, create, destroy, set_shape};
-use super::{HANDLES, dropout, element_bytes, launched, status};
+use super::{HANDLES, dropout, element_bytes, launch, status};
 use crate::activity;
 use crate::entry::{Out, entry_points};
 use crate::handles::Handles;
@@ -19,6 +22,8 @@ use crate::handles::Handles;
 const LINEAR_INPUT: i32 = 0;
 /// `CUDNN_RNN_PADDED_IO_ENABLED`, of the auxiliary flags.
 const PADDED_IO: u32 = 1;
+/// `CUDNN_FMA_MATH`: not on tensor cores.
+const FMA_MATH: i32 = 3;
 /// `CUDNN_FWD_MODE_TRAINING`.
 const TRAINING: i32 = 1;
 
@@ -67,6 +72,27 @@ fn tell(
     set_shape(descriptor, Some(Shape::packed(network.data_type, &dimensions)))
 }
 
+/// Counts one launch of `call` and gives the stream what `works` says of the network and its data.
+fn launched(
+    call: &'static str,
+    handle: *mut c_void,
+    network: *mut c_void,
+    data: *mut c_void,
+    works: impl Fn(&Network, &Sequences) -> Vec<Work>,
+) -> i32 {
+    let works = match (get(&NETWORKS, network), get(&DATA, data)) {
+        (Some(network), Some(data)) => works(&network, &data),
+        _ => Vec::new(),
+    };
+    let mut works = works.into_iter();
+    let first = works.next().unwrap_or(Work::Unknown);
+    let first = launch(call, first, handle, move || activity::launched(call));
+    works.fold(first, |status, work| match status {
+        status::SUCCESS => launch(call, work, handle, || ()),
+        failed => failed,
+    })
+}
+
 entry_points! { on_panic = status::INTERNAL_ERROR;
     fn cudnnCreateRNNDescriptor(descriptor: Out<*mut c_void>) -> i32 {
         create(&NETWORKS, descriptor, Mutex::default())
@@ -77,7 +103,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
     }
 
     fn cudnnSetRNNDescriptor_v8(descriptor: *mut c_void, _algorithm: i32, mode: i32, bias: i32,
-        direction: i32, input_mode: i32, data_type: i32, _compute_type: i32, _math: i32, input: i32,
+        direction: i32, input_mode: i32, data_type: i32, _compute_type: i32, math: i32, input: i32,
         hidden: i32, projection: i32, layers: i32, dropout: *mut c_void, flags: u32) -> i32 {
         let positive = [input, hidden, projection, layers].iter().all(|size| *size > 0);
         let (Some(cell), Some(bias), true) = (Cell::of(mode), Bias::of(bias), positive) else {
@@ -98,6 +124,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
             layers: size(layers),
             element_bytes: element_bytes(data_type),
             data_type,
+            tensor_cores: math != FMA_MATH,
             padded: flags & PADDED_IO != 0,
             drops: dropout::drops(dropout),
         })
@@ -163,15 +190,19 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
 
     /// Of this and the next two, only the leading arguments are declared; the C ABI lets a function
     /// leave the others alone.
-    fn cudnnRNNForward(handle: *mut c_void, _network: *mut c_void, _mode: i32) -> i32 {
-        launched("cudnnRNNForward", handle)
+    fn cudnnRNNForward(handle: *mut c_void, network: *mut c_void, _mode: i32, _lengths: *const i32,
+        data: *mut c_void) -> i32 {
+        launched("cudnnRNNForward", handle, network, data, Network::steps)
     }
 
-    fn cudnnRNNBackwardData_v8(handle: *mut c_void, _network: *mut c_void) -> i32 {
-        launched("cudnnRNNBackwardData", handle)
+    /// The data's descriptor is that of the output, of which batch and lengths are the same.
+    fn cudnnRNNBackwardData_v8(handle: *mut c_void, network: *mut c_void, _lengths: *const i32,
+        data: *mut c_void) -> i32 {
+        launched("cudnnRNNBackwardData", handle, network, data, Network::steps)
     }
 
-    fn cudnnRNNBackwardWeights_v8(handle: *mut c_void, _network: *mut c_void) -> i32 {
-        launched("cudnnRNNBackwardWeights", handle)
+    fn cudnnRNNBackwardWeights_v8(handle: *mut c_void, network: *mut c_void, _add: i32,
+        _lengths: *const i32, data: *mut c_void) -> i32 {
+        launched("cudnnRNNBackwardWeights", handle, network, data, Network::of_weights)
     }
 }

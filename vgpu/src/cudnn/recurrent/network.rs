@@ -64,6 +64,8 @@ pub(super) struct Network {
     pub(super) element_bytes: u64,
     /// `cudnnDataType_t`.
     pub(super) data_type: i32,
+    /// Whether products may be done on tensor cores: in single precision that means TF32.
+    pub(super) tensor_cores: bool,
     /// `CUDNN_RNN_PADDED_IO_ENABLED`.
     pub(super) padded: bool,
     /// Something is dropped between layers.
@@ -90,7 +92,7 @@ impl Network {
     }
 
     /// Width of what pseudo-layer `layer` sees.
-    fn input_of(&self, layer: u64) -> u64 {
+    pub(super) fn input_of(&self, layer: u64) -> u64 {
         if layer < self.directions { self.input } else { self.output() * self.directions }
     }
 
@@ -181,6 +183,7 @@ pub(super) mod tests {
             layers: 2,
             element_bytes: 4,
             data_type: 0,
+            tensor_cores: true,
             padded: false,
             drops: false,
         }

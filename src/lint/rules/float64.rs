@@ -35,11 +35,11 @@ const MAKERS: &[&str] = &[
 const TAKERS: &[&str] = &["tensor", "from_numpy", "as_tensor"];
 
 fn check(script: &Script<'_>, traps: &mut Traps) {
-    let uses_gpu = script.uses_gpu();
+    let feeds_gpu = script.uses_gpu() && script.trains();
     for call in &script.calls {
         let full = script.full(&call.node.func).unwrap_or_default();
         let takes = full.starts_with("torch.") && TAKERS.contains(&last(&full));
-        if uses_gpu && takes && keyword(call.node, "dtype").is_none() {
+        if feeds_gpu && takes && keyword(call.node, "dtype").is_none() {
             let array = call.argument(0).filter(|it| is_float64_array(script, it));
             if let Some(array) = array.filter(|_| !is_cast(script, call.id)) {
                 traps.warning(
@@ -168,7 +168,11 @@ mod tests {
             "x = torch.tensor(np.array([0.5, 1.0]))",
             "a = np.ones(3); x = torch.from_numpy(a)",
         ] {
-            assert_eq!(lines(RULE, &format!("\n{made}\nx = x.cuda()\n")), [2], "{made}");
+            assert_eq!(
+                lines(RULE, &format!("\n{made}\nx = x.cuda()\nf(x).backward()\n")),
+                [2],
+                "{made}"
+            );
         }
     }
 
@@ -186,9 +190,15 @@ mod tests {
             "x = torch.from_numpy(images)",
             "x = torch.from_numpy(np.zeros(3)); y = x.float()",
         ] {
-            assert!(lines(RULE, &format!("\n{made}\nx = x.cuda()\n")).is_empty(), "{made}");
+            assert!(
+                lines(RULE, &format!("\n{made}\nx = x.cuda()\nf(x).backward()\n")).is_empty(),
+                "{made}"
+            );
         }
-        assert!(lines(RULE, "\nx = torch.from_numpy(np.random.rand(100, 3))\n").is_empty());
+        assert!(
+            lines(RULE, "\nx = torch.from_numpy(np.random.rand(100, 3))\nf(x).backward()\n")
+                .is_empty()
+        );
     }
 
     #[test]

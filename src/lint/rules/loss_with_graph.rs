@@ -4,7 +4,7 @@ use super::Rule;
 use crate::lint::finding::Severity;
 use crate::lint::python::base;
 use crate::lint::rule::Traps;
-use crate::lint::script::{Graph, Script};
+use crate::lint::script::{Graph, Often, Script};
 use crate::lint::tree::Id;
 
 pub(super) const RULE: Rule = Rule {
@@ -85,6 +85,8 @@ pub(super) fn appended<'a>(script: &Script<'a>) -> Vec<(String, Id, &'a Expr)> {
 pub(super) struct Kept {
     /// Gradients are computed of it, which frees what the graph had saved.
     is_freed: bool,
+    /// What keeps it is begun anew every so many iterations.
+    is_bounded: bool,
 }
 
 impl Kept {
@@ -103,7 +105,8 @@ impl Kept {
         if !is_repeated || script.graph(value) != kind {
             return None;
         }
-        if in_loop.is_some_and(|in_loop| script.is_begun_anew(name, in_loop)) {
+        let anew = in_loop.and_then(|in_loop| script.begun_anew(name, in_loop));
+        if anew == Some(Often::EachTime) {
             return None;
         }
         // Summed to be learnt from, there or by whoever gets it.
@@ -126,19 +129,29 @@ impl Kept {
             || is_step
             || is_module && script.trains_in(function)
             || is_dropped(script, id, name))
-        .then_some(Self { is_freed })
+        .then_some(Self { is_freed, is_bounded: anew.is_some() })
     }
 
     pub(super) fn severity(&self) -> Severity {
-        if self.is_freed { Severity::Warning } else { Severity::Error }
+        match (self.is_freed, self.is_bounded) {
+            (true, true) => Severity::Note,
+            (true, false) | (false, true) => Severity::Warning,
+            (false, false) => Severity::Error,
+        }
     }
 
     pub(super) fn costs(&self) -> &'static str {
-        match self.is_freed {
-            true => {
+        match (self.is_freed, self.is_bounded) {
+            (true, true) => "the graphs' nodes stay until it is begun anew",
+            (true, false) => {
                 "the graphs' nodes, and the tensors in them that `backward` does not free, pile up"
             }
-            false => "no `backward` frees it, so the activations of every iteration pile up",
+            (false, true) => {
+                "no `backward` frees it, so activations pile up until it is begun anew"
+            }
+            (false, false) => {
+                "no `backward` frees it, so the activations of every iteration pile up"
+            }
         }
     }
 }
@@ -258,6 +271,22 @@ def evaluate(model, loader):
         let found = findings(RULE, code);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].severity, Severity::Error);
+    }
+
+    #[test]
+    fn a_sum_that_is_begun_anew_now_and_then_is_a_note() {
+        let code = "
+total = 0
+for i, (x, y) in enumerate(loader):
+    loss = criterion(model(x), y)
+    loss.backward()
+    total += loss
+    if i % 100 == 0:
+        print(total)
+        total = 0
+";
+        let found = findings(RULE, code);
+        assert_eq!((found[0].place.line, found[0].severity), (6, Severity::Note));
     }
 
     #[test]

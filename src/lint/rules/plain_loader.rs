@@ -1,6 +1,8 @@
+use ruff_python_ast::Expr;
+
 use super::Rule;
 use crate::lint::finding::Severity;
-use crate::lint::python::{has_unseen_arguments, keyword, last};
+use crate::lint::python::{called, has_unseen_arguments, keyword, last, path};
 use crate::lint::rule::Traps;
 use crate::lint::script::{Call, Script};
 
@@ -13,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(script: &Script<'_>, traps: &mut Traps) {
-    if !script.uses_gpu() || script.backwards.is_empty() {
+    if !script.uses_gpu() || !script.trains() {
         return;
     }
     let plain: Vec<_> =
@@ -34,9 +36,7 @@ fn check(script: &Script<'_>, traps: &mut Traps) {
 /// What it lacks, unless it says enough or what it says cannot be seen.
 fn lacks(script: &Script<'_>, call: &Call<'_>) -> Option<&'static str> {
     let full = script.full(&call.node.func)?;
-    if last(&full) != "DataLoader"
-        || has_unseen_arguments(call.node)
-        || holds_gpu_tensors(script, call)
+    if last(&full) != "DataLoader" || has_unseen_arguments(call.node) || holds_tensors(script, call)
     {
         return None;
     }
@@ -51,16 +51,14 @@ fn lacks(script: &Script<'_>, call: &Call<'_>) -> Option<&'static str> {
     }
 }
 
-/// Whether its data set is made of tensors that are on the GPU already, which are not pinned.
-fn holds_gpu_tensors(script: &Script<'_>, call: &Call<'_>) -> bool {
-    let Some(dataset) = call.argument(0).and_then(crate::lint::python::path) else { return false };
-    script.known_as(&dataset, call.id).is_some_and(|it| match it.value {
-        ruff_python_ast::Expr::Call(made)
-            if crate::lint::python::called(made) == "TensorDataset" =>
-        {
-            true
-        }
-        _ => false,
+/// Whether its data set is made of tensors, which need no worker, and may be on the GPU already.
+fn holds_tensors(script: &Script<'_>, call: &Call<'_>) -> bool {
+    let made = |expr: &Expr| matches!(expr, Expr::Call(it) if called(it) == "TensorDataset");
+    call.argument(0).is_some_and(|data| {
+        made(data)
+            || path(data)
+                .and_then(|name| script.known_as(&name, call.id))
+                .is_some_and(|it| made(it.value))
     })
 }
 
@@ -97,6 +95,7 @@ for x in loader:
             "DataLoader(data, num_workers=4, pin_memory=True)",
             "DataLoader(data, num_workers=0, pin_memory=False)",
             "DataLoader(data, **options)",
+            "DataLoader(TensorDataset(x, y), 32)",
         ] {
             assert!(findings(RULE, &training(loader)).is_empty(), "{loader}");
         }

@@ -33,6 +33,14 @@ pub(in crate::lint) enum How {
     Context,
 }
 
+/// In how many iterations of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::lint) enum Often {
+    EachTime,
+    /// Under a condition.
+    Sometimes,
+}
+
 /// All of a script, in the order of the text.
 pub(super) fn all<'a>(tree: &Tree<'a>) -> Vec<Assignment<'a>> {
     let mut found = Vec::new();
@@ -117,15 +125,19 @@ impl<'a> Script<'a> {
         })
     }
 
-    /// Whether each iteration of a loop begins a name anew, in its body and unconditionally.
-    pub(in crate::lint) fn is_begun_anew(&self, name: &str, in_loop: Id) -> bool {
-        self.assignments.iter().any(|it| {
+    /// How often a loop begins a name anew in its body, if it does.
+    pub(in crate::lint) fn begun_anew(&self, name: &str, in_loop: Id) -> Option<Often> {
+        let anew = self.assignments.iter().filter(|it| {
             it.name == name
                 && matches!(it.how, How::Whole | How::Item)
                 && (it.id == in_loop || self.tree.innermost_loop(it.id) == Some(in_loop))
-                && self.tree.conditions(it.id, in_loop).next().is_none()
                 && !self.names_in(it.value).contains(name)
+        });
+        anew.map(|it| match self.tree.conditions(it.id, in_loop).next() {
+            None => Often::EachTime,
+            Some(_) => Often::Sometimes,
         })
+        .min()
     }
 
     /// The names that come into any of `names` in a function, these included.

@@ -29,6 +29,7 @@ const BY_FRAMEWORK: &[&str] = &[
     "on_validation_epoch_end",
     "on_test_epoch_end",
     "prediction_step",
+    "_forward",
     "evaluation_loop",
     "forward",
     "__call__",

@@ -41,6 +41,9 @@ impl Script<'_> {
                     {
                         return gradients;
                     }
+                    if self.is_called_by_framework(function) {
+                        return Gradients::Unsure;
+                    }
                     return self
                         .switched(above, id)
                         .unwrap_or_else(|| self.of_callers(&function.name, callers));

@@ -119,9 +119,19 @@ pub(super) fn models(script: &Script<'_>, optimizers: &HashSet<String>) -> HashS
     names.retain(|name| {
         let last = last(name).to_lowercase();
         !optimizers.contains(name)
-            && !["optim", "sched", "scaler", "trainer", "parser", "meter"]
-                .iter()
-                .any(|it| last.contains(it))
+            && ![
+                "optim",
+                "sched",
+                "scaler",
+                "trainer",
+                "parser",
+                "meter",
+                "token",
+                "processor",
+                "extractor",
+            ]
+            .iter()
+            .any(|it| last.contains(it))
             && last != "self"
     });
     names

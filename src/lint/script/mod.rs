@@ -15,7 +15,7 @@ use ruff_python_ast::{AnyNodeRef, Expr, ExprCall, ModModule, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 pub(super) use accumulation::is_accumulation_count;
-pub(super) use assignments::{Assignment, How};
+pub(super) use assignments::{Assignment, How, Often};
 pub(super) use gradients::Gradients;
 pub(super) use graph::Graph;
 pub(super) use training::{Backward, OnOptimizer};

@@ -110,6 +110,14 @@ pub(super) fn zeroings(script: &Script<'_>) -> Vec<OnOptimizer> {
 }
 
 impl<'a> Script<'a> {
+    /// Whether anything is learnt, by the script itself or a framework that it hands a model to.
+    pub(in crate::lint) fn trains(&self) -> bool {
+        const STEPS: &[&str] = &["training_step", "compute_loss"];
+        !self.backwards.is_empty()
+            || self.functions.iter().any(|(_, function)| STEPS.contains(&function.name.as_str()))
+            || self.calls.iter().any(|call| matches!(call.name(), "Trainer" | "fit"))
+    }
+
     /// The calls within a node that compute gradients.
     pub(in crate::lint) fn backwards_in(&self, id: Id) -> impl Iterator<Item = &Backward<'a>> {
         let within = self.tree.within(id);

@@ -79,8 +79,13 @@ impl Script<'_> {
         if calls.peek().is_none() {
             return Gradients::On;
         }
-        let mut all = calls.map(|call| self.gradients_through(call.id, callers - 1));
-        if all.all(|it| it != Gradients::On) { Gradients::Off } else { Gradients::On }
+        let found: Vec<_> =
+            calls.map(|call| self.gradients_through(call.id, callers - 1)).collect();
+        match found.iter().all(|it| *it == Gradients::Off) {
+            true => Gradients::Off,
+            false if found.contains(&Gradients::On) => Gradients::On,
+            false => Gradients::Unsure,
+        }
     }
 
     /// What a context manager or decorator does to the recording of graphs, if anything.

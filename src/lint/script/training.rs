@@ -22,7 +22,6 @@ pub(in crate::lint) struct Backward<'a> {
 #[derive(Debug)]
 pub(in crate::lint) struct OnOptimizer {
     pub(in crate::lint) id: Id,
-    pub(in crate::lint) function: Id,
     /// The dotted name of the optimizer or model.
     pub(in crate::lint) name: String,
 }
@@ -96,7 +95,7 @@ pub(super) fn steps(script: &Script<'_>, optimizers: &HashSet<String>) -> Vec<On
         let stepped = call.on_path().filter(&is_optimizer);
         let by_scaler = || call.argument(0).and_then(path).filter(&is_optimizer);
         let name = stepped.or_else(by_scaler)?;
-        Some(OnOptimizer { id: call.id, function: script.tree.function(call.id), name })
+        Some(OnOptimizer { id: call.id, name })
     };
     script.calls.iter().filter_map(found).collect()
 }
@@ -104,7 +103,7 @@ pub(super) fn steps(script: &Script<'_>, optimizers: &HashSet<String>) -> Vec<On
 pub(super) fn zeroings(script: &Script<'_>) -> Vec<OnOptimizer> {
     let found = |call: &Call<'_>| {
         let name = call.on_path().filter(|_| call.name() == "zero_grad")?;
-        Some(OnOptimizer { id: call.id, function: script.tree.function(call.id), name })
+        Some(OnOptimizer { id: call.id, name })
     };
     script.calls.iter().filter_map(found).collect()
 }

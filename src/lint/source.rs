@@ -83,9 +83,14 @@ impl Source {
             place: place.start(),
             reason: lower_first(&error.error.to_string()),
         });
-        Err(match looks_old {
-            true => broken.hint("it looks like Python 2; `2to3 -w FILE` translates it"),
-            false => broken,
+        Err(if line.contains("async=") {
+            broken.hint(
+                "`async` is a keyword since Python 3.7; of `cuda` and `to` it is `non_blocking`",
+            )
+        } else if looks_old {
+            broken.hint("it looks like Python 2; `2to3 -w FILE` translates it")
+        } else {
+            broken
         })
     }
 

@@ -19,8 +19,11 @@ fn check(script: &Script<'_>, traps: &mut Traps) {
         let name = crate::lint::python::path(backward.loss);
         let computed = name.and_then(|name| script.last_assignment(&name, backward.id));
         let (here, there) = (
-            script.gradients(backward.id),
-            computed.map_or_else(|| script.gradients(backward.id), |it| script.gradients(it.id)),
+            script.gradients_in_function(backward.id),
+            computed.map_or_else(
+                || script.gradients_in_function(backward.id),
+                |it| script.gradients_in_function(it.id),
+            ),
         );
         if there == Gradients::Off && (here == Gradients::Off || computed.is_some()) {
             traps.error(
@@ -67,5 +70,19 @@ loss = criterion(model(x), target)
 loss.backward()
 ";
         assert!(lines(RULE, code).is_empty());
+        let of_another_name = "
+class Trainer:
+    @torch.no_grad()
+    def evaluate(self):
+        self.model.train()
+        self.accumulate()
+    def train(self):
+        loss = self.model(x)
+        loss.backward()
+    def accumulate(self):
+        loss = self.model(x)
+        loss.backward()
+";
+        assert!(lines(RULE, of_another_name).is_empty());
     }
 }

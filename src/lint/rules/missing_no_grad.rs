@@ -116,6 +116,21 @@ evaluate(model, loader)
     }
 
     #[test]
+    fn a_method_is_known_by_self() {
+        let code = "
+class Trainer:
+    def evaluate(self):
+        for x, y in self.loader:
+            out = self.model(x)
+    @torch.no_grad()
+    def run(self):
+        other.evaluate()
+";
+        assert_eq!(lines(RULE, code), [5]);
+        assert!(lines(RULE, &code.replace("other.", "self.")).is_empty());
+    }
+
+    #[test]
     fn what_learns_or_is_a_frameworks_is_fine() {
         let code = "
 def test_time_training(model, loader):

@@ -2,7 +2,7 @@ use super::Rule;
 use crate::lint::finding::Severity;
 use crate::lint::python::{is_true, keyword};
 use crate::lint::rule::Traps;
-use crate::lint::script::Script;
+use crate::lint::script::{How, Script};
 
 pub(super) const RULE: Rule = Rule {
     number: "V10",
@@ -24,9 +24,15 @@ fn check(script: &Script<'_>, traps: &mut Traps) {
         // In an outer loop another may go through the same graph.
         let outer = script.tree.loops(backward.id).last().unwrap_or(in_loop);
         let elsewhere = script.backwards_in(outer).any(|it| it.id > backward.id);
+        // `for loss in losses`, which one forward gave.
+        let in_turn = script.assignments.iter().any(|it| {
+            it.how == How::Item
+                && it.id == in_loop
+                && script.names_in(backward.loss).contains(&it.name)
+        });
         let at = keyword(backward.node, "retain_graph")
             .map_or(backward.node.into(), ruff_python_ast::AnyNodeRef::from);
-        match again || elsewhere {
+        match again || elsewhere || in_turn {
             true => traps.note(
                 &at,
                 "the graph's saved tensors stay until the next `backward` through it is done",
@@ -62,6 +68,8 @@ mod tests {
     fn one_that_a_second_loss_shares_is_a_note() {
         let code = "\nfor x in data:\n    a.backward(retain_graph=True)\n    b.backward()\n";
         assert_eq!(findings(RULE, code)[0].severity, Severity::Note);
+        let in_turn = "\nfor x in data:\n    for loss in model(x):\n        loss.backward(retain_graph=True)\n";
+        assert_eq!(findings(RULE, in_turn)[0].severity, Severity::Note);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use ruff_python_ast::{AnyNodeRef, Expr};
+use ruff_python_ast::{AnyNodeRef, Expr, StmtFunctionDef};
 
 use super::Script;
 use crate::lint::python::{called, is_false, is_true, last, path};
@@ -21,6 +21,11 @@ impl Script<'_> {
     /// `set_grad_enabled` tell, around it or around all calls of its function.
     pub(in crate::lint) fn gradients(&self, id: Id) -> Gradients {
         self.gradients_through(id, CALLERS)
+    }
+
+    /// As [`Self::gradients`], by what stands around it in its own function alone.
+    pub(in crate::lint) fn gradients_in_function(&self, id: Id) -> Gradients {
+        self.gradients_through(id, 0)
     }
 
     fn gradients_through(&self, id: Id, callers: usize) -> Gradients {
@@ -46,7 +51,7 @@ impl Script<'_> {
                     }
                     return self
                         .switched(above, id)
-                        .unwrap_or_else(|| self.of_callers(&function.name, callers));
+                        .unwrap_or_else(|| self.of_callers(above, function, callers));
                 }
                 _ => {}
             }
@@ -70,12 +75,24 @@ impl Script<'_> {
         self.of_context(statements.next()?)
     }
 
-    /// Off where each call of the function, of which there is one, is where they are.
-    fn of_callers(&self, function: &str, callers: usize) -> Gradients {
+    /// Off where each call of the function, of which there is one, is where they are. A method is
+    /// known by `self` alone, since `model.train()` is not the `train` of a trainer.
+    fn of_callers(&self, id: Id, function: &StmtFunctionDef, callers: usize) -> Gradients {
         if callers == 0 {
             return Gradients::On;
         }
-        let mut calls = self.calls.iter().filter(|call| call.name() == function).peekable();
+        let is_method = self.tree.class(id).is_some();
+        let mut calls = self
+            .calls
+            .iter()
+            .filter(|call| {
+                *function.name == *call.name()
+                    && match call.on() {
+                        None => !is_method,
+                        Some(on) => is_method && path(on).as_deref() == Some("self"),
+                    }
+            })
+            .peekable();
         if calls.peek().is_none() {
             return Gradients::On;
         }

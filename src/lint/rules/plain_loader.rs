@@ -36,7 +36,10 @@ fn check(script: &Script<'_>, traps: &mut Traps) {
 /// What it lacks, unless it says enough or what it says cannot be seen.
 fn lacks(script: &Script<'_>, call: &Call<'_>) -> Option<&'static str> {
     let full = script.full(&call.node.func)?;
-    if last(&full) != "DataLoader" || has_unseen_arguments(call.node) || holds_tensors(script, call)
+    if last(&full) != "DataLoader"
+        || has_unseen_arguments(call.node)
+        || holds_tensors(script, call)
+        || keyword(call.node, "collate_fn").and_then(path).as_deref() == Some("list")
     {
         return None;
     }
@@ -51,11 +54,13 @@ fn lacks(script: &Script<'_>, call: &Call<'_>) -> Option<&'static str> {
     }
 }
 
-/// Whether its data set is made of tensors, which need no worker, and may be on the GPU already.
+/// Whether its data set is made of tensors, which need no worker and may be on the GPU already, or
+/// is empty.
 fn holds_tensors(script: &Script<'_>, call: &Call<'_>) -> bool {
     let made = |expr: &Expr| matches!(expr, Expr::Call(it) if called(it) == "TensorDataset");
     call.argument(0).is_some_and(|data| {
         made(data)
+            || matches!(data, Expr::List(list) if list.is_empty())
             || path(data)
                 .and_then(|name| script.known_as(&name, call.id))
                 .is_some_and(|it| made(it.value))
@@ -96,6 +101,8 @@ for x in loader:
             "DataLoader(data, num_workers=0, pin_memory=False)",
             "DataLoader(data, **options)",
             "DataLoader(TensorDataset(x, y), 32)",
+            "DataLoader([])",
+            "DataLoader(texts, collate_fn=list)",
         ] {
             assert!(findings(RULE, &training(loader)).is_empty(), "{loader}");
         }

@@ -141,6 +141,10 @@ class Net(LightningModule):
     def validation_step(self, batch, index):
         for x in batch:
             out = self.model(x)
+def predict(texts):
+    tokenizer = AutoTokenizer.from_pretrained('bert')
+    for text in texts:
+        batch = tokenizer(text)
 def train(model, loader):
     for x, y in loader:
         model(x).sum().backward()

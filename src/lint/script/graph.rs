@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use ruff_python_ast::Expr;
+use ruff_python_ast::{Expr, ExprCall};
 
 use super::{Gradients, How, Script};
 use crate::lint::python::{called, last, path, receiver};
@@ -106,6 +106,10 @@ fn is_loss_class(name: &str) -> bool {
         && (name.ends_with("Loss") || name.ends_with("Criterion") || name.contains("CrossEntropy"))
 }
 
+/// What else has methods that models have.
+const NO_MODELS: &[&str] =
+    &["optim", "sched", "scaler", "trainer", "parser", "meter", "token", "processor", "extractor"];
+
 /// Dotted names of models: what is put into training or evaluation mode, or has parameters.
 pub(super) fn models(script: &Script<'_>, optimizers: &HashSet<String>) -> HashSet<String> {
     const TELLING: &[&str] =
@@ -113,32 +117,28 @@ pub(super) fn models(script: &Script<'_>, optimizers: &HashSet<String>) -> HashS
     let telling = script.calls.iter().filter(|call| TELLING.contains(&call.name()));
     let mut names: HashSet<String> = telling.filter_map(super::Call::on_path).collect();
     let wrapped = script.assignments.iter().filter(|it| {
-        it.how == How::Whole && matches!(it.value, Expr::Call(call) if is_wrapper(called(call)))
+        it.how == How::Whole && matches!(it.value, Expr::Call(call) if makes_model(call))
     });
     names.extend(wrapped.map(|it| it.name.clone()));
     names.retain(|name| {
         let last = last(name).to_lowercase();
         !optimizers.contains(name)
-            && ![
-                "optim",
-                "sched",
-                "scaler",
-                "trainer",
-                "parser",
-                "meter",
-                "token",
-                "processor",
-                "extractor",
-            ]
-            .iter()
-            .any(|it| last.contains(it))
+            && !NO_MODELS.iter().any(|it| last.contains(it))
             && last != "self"
     });
     names
 }
 
-fn is_wrapper(name: &str) -> bool {
-    matches!(name, "DataParallel" | "DistributedDataParallel" | "DDP" | "FSDP" | "from_pretrained")
+/// Whether a call gives a model: one that wraps another, or `SomeModel.from_pretrained`, which
+/// tokenizers and processors have as well.
+fn makes_model(call: &ExprCall) -> bool {
+    match called(call) {
+        "DataParallel" | "DistributedDataParallel" | "DDP" | "FSDP" => true,
+        "from_pretrained" => {
+            receiver(call).and_then(path).is_some_and(|class| last(&class).contains("Model"))
+        }
+        _ => false,
+    }
 }
 
 impl Script<'_> {

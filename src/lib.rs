@@ -17,6 +17,7 @@ pub mod destination;
 pub mod error;
 pub mod units;
 
+pub mod lint;
 pub mod profile;
 pub mod snapshot;
 

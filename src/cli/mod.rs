@@ -11,6 +11,7 @@ mod gpu_check;
 mod gpus;
 mod grounds;
 mod inputs;
+mod lint;
 mod models;
 mod notes;
 mod output;
@@ -75,6 +76,7 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
         Command::Replay(args) => replay::run(args, &Catalog::load()?, output),
         Command::Export(args) => export::run(args, output),
+        Command::Lint(args) => lint::run(args, output),
         Command::Gpus(args) => gpus::run(args, &Catalog::load()?, output),
         Command::GpuCheck(args) => gpu_check::run(args, &Catalog::load()?, output),
         Command::Models(args) => models::run(args, &Catalog::load()?, output),

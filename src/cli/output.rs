@@ -1,6 +1,6 @@
 //! The only place that prints: data to standard output, talk to standard error.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::ops::Range;
 
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, ExitStatus, one_line};
 
 /// Where a command's words go.
 ///
-/// Nothing is coloured but clap's own help, which heeds `NO_COLOR`; a progress bar, which indicatif
+/// Nothing is coloured but clap's own help and the findings of `lint`, which heed `NO_COLOR`; a progress bar, which indicatif
 /// draws on a terminal and nowhere else, is the one thing that is drawn over.
 #[derive(Debug)]
 pub(super) struct Output;
@@ -47,6 +47,13 @@ impl Output {
     pub(super) fn json_to(&self, value: &impl Serialize, file: &Destination) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(value).map_err(io::Error::from).map_err(lost)?;
         file.write(&text)
+    }
+
+    /// Whether data may be coloured: it goes to a terminal, and nobody has said no
+    /// (<https://no-color.org>).
+    pub(super) fn colours(&self) -> bool {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+        io::stdout().is_terminal() && !refused
     }
 
     /// Says something that is not data. A terminal that is gone is no reason to stop.

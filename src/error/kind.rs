@@ -137,6 +137,28 @@ pub enum ErrorKind {
         /// The operating system's reason.
         source: io::Error,
     },
+    /// A script that is no Python 3.
+    #[error("{place}: {reason}")]
+    BrokenScript {
+        /// File, line and column.
+        place: String,
+        /// What the parser stumbled over.
+        reason: String,
+    },
+    /// A file that is no notebook of Python.
+    #[error("`{}` is no notebook that can be read: {reason}", path.display())]
+    BrokenNotebook {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A folder without anything to lint.
+    #[error("`{}` has neither scripts nor notebooks in it", path.display())]
+    NoScripts {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A plan file that is cut off or no plan.
     #[error("`{}` is not a whole plan: {reason}", path.display())]
     BrokenPlan {

@@ -42,6 +42,9 @@ impl ErrorKind {
             | Self::SequenceMissing { .. }
             | Self::NoSequences { .. }
             | Self::NoHardware { .. }
+            | Self::BrokenScript { .. }
+            | Self::BrokenNotebook { .. }
+            | Self::NoScripts { .. }
             | Self::BrokenPlan { .. }
             | Self::PlanVersion { .. }
             | Self::BrokenSnapshot { .. }

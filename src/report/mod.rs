@@ -1,8 +1,9 @@
-//! A plan, a comparison, a replay or a run on a virtual GPU in a person's or a program's eyes.
+//! A plan, a comparison, a replay, a run on a virtual GPU or the findings in scripts in a person's or a program's eyes.
 
 mod comparison;
 mod contexts;
 mod json;
+mod lint;
 mod replay;
 mod run;
 mod sparkline;
@@ -12,6 +13,7 @@ mod time;
 use crate::plan::Plan;
 
 pub use comparison::{compared, comparison};
+pub use lint::{LINT_SCHEMA, LintDocument, LintSummary, lint, sarif};
 pub use replay::{
     REPLAY_SCHEMA, ReplayDocument, ReplayedDevice, ReplayedOn, ReplayedSetting, SmallestGpu,
     replay, replay_notes,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// From the ground up.
 const FLOORS: &[&[&str]] = &[
     &["units", "error", "destination"],
-    &["profile", "snapshot"],
+    &["lint", "profile", "snapshot"],
     &["workload"],
     &["measurement", "device"],
     &["probe"],

@@ -25,6 +25,8 @@ mod function;
 mod gpu_check;
 /// The strict builder that the others run the program with.
 mod harness;
+/// `vramfit lint`.
+mod lint;
 /// `vramfit plan`: the document, its schema, and what it may be asked.
 mod plan;
 /// The files in `profiles/`, and a user's own.

@@ -3,6 +3,7 @@
 mod check;
 mod export;
 mod gpu_check;
+mod lint;
 mod plan;
 mod replay;
 mod run;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 pub(super) use check::CheckArgs;
 pub(super) use export::ExportArgs;
 pub(super) use gpu_check::{GpuCheckArgs, Points};
+pub(super) use lint::LintArgs;
 pub(super) use plan::{Objective, PlanArgs};
 pub(super) use replay::ReplayArgs;
 pub(super) use run::{RunArgs, UnknownSizes};
@@ -42,6 +44,7 @@ pub(super) enum Command {
     Export(ExportArgs),
     Run(RunArgs),
     Replay(ReplayArgs),
+    Lint(LintArgs),
     Gpus(GpusArgs),
     Models(ModelsArgs),
     #[command(hide = true)]

@@ -20,11 +20,12 @@ use nvml_wrapper::Nvml;
 use crate::measurement::EvidenceKind;
 use crate::profile::gpu::ComputeCapability;
 
-pub use budget::Budget;
+pub use budget::{Budget, default_margin};
 pub use descent::{descendants, descends_from, started_with};
+pub use nvml::{NvmlFault, nvml_words, open_nvml};
 pub use platform::Platform;
 pub use python::{PythonSetup, lay_out_python, python_environment, python_packages};
-pub use real_gpu::{BoardMemory, RealGpu, RealGpus};
+pub use real_gpu::{BoardMemory, RealGpu, RealGpus, board_memory};
 pub use run_reports::{RunReports, read_run_reports};
 pub use sampler::{Sampler, Sight, Whose};
 pub use twin::twin_profile;

@@ -5,6 +5,7 @@ mod args;
 mod check;
 mod choose_gpu;
 mod completions;
+mod doctor;
 mod export;
 mod gpu_check;
 mod gpus;
@@ -73,6 +74,7 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
         // Its end is the end of the program it runs.
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
         Command::Replay(args) => replay::run(args, &Catalog::load()?, output),
+        Command::Doctor(args) => doctor::run(args, &Catalog::load()?, output),
         Command::Export(args) => export::run(args, output),
         Command::Gpus(args) => gpus::run(args, &Catalog::load()?, output),
         Command::GpuCheck(args) => gpu_check::run(args, &Catalog::load()?, output),

@@ -1,6 +1,7 @@
-//! A plan, a comparison, a replay or a run on a virtual GPU in a person's or a program's eyes.
+//! A plan, a comparison, a replay, a run on a virtual GPU or a machine in a person's or a program's eyes.
 
 mod comparison;
+mod doctor;
 mod json;
 mod replay;
 mod run;
@@ -10,6 +11,7 @@ mod table;
 use crate::plan::Plan;
 
 pub use comparison::{compared, comparison};
+pub use doctor::doctor;
 pub use replay::{
     REPLAY_SCHEMA, ReplayDocument, ReplayedDevice, ReplayedOn, ReplayedSetting, SmallestGpu,
     replay, replay_notes,

@@ -1,6 +1,7 @@
 //! The command line as clap sees it, and nothing that does anything.
 
 mod check;
+mod doctor;
 mod export;
 mod gpu_check;
 mod plan;
@@ -11,6 +12,7 @@ mod shared;
 use clap::{Args, Parser, Subcommand};
 
 pub(super) use check::CheckArgs;
+pub(super) use doctor::DoctorArgs;
 pub(super) use export::ExportArgs;
 pub(super) use gpu_check::{GpuCheckArgs, Points};
 pub(super) use plan::{Objective, PlanArgs};
@@ -33,7 +35,8 @@ const AFTER_HELP: &str = "\
 For those who want to check or correct vramfit itself:
   gpu-check    Compare the GPU of this machine with its virtual twin
 
-Exit status: 0 it fits, or the work is done; 1 it does not fit; 2 bad input; 3 could not measure.";
+Exit status: 0 it fits, or the work is done; 1 it does not fit, or a problem
+was found; 2 bad input; 3 could not measure.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -42,6 +45,7 @@ pub(super) enum Command {
     Export(ExportArgs),
     Run(RunArgs),
     Replay(ReplayArgs),
+    Doctor(DoctorArgs),
     Gpus(GpusArgs),
     Models(ModelsArgs),
     #[command(hide = true)]

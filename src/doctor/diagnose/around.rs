@@ -10,14 +10,16 @@ pub(super) fn problems(machine: &Machine) -> Vec<Problem> {
 
 fn board(machine: &Machine) -> Option<Problem> {
     let board = machine.system.board.as_deref()?;
-    let message = format!("{board}: its GPU shares memory with the CPU, which vramfit cannot plan on");
+    let message =
+        format!("{board}: its GPU shares memory with the CPU, which vramfit cannot plan on");
     let remedy = "plan for a card of about that memory, and watch `free` while training";
     Some(Problem::note(Code::SharedMemoryBoard, message).remedy(remedy))
 }
 
 /// Windows since driver 536.40 (NVIDIA's answer a_id/5490); no interface tells how it is set.
 fn spill(machine: &Machine) -> Option<Problem> {
-    let windows = machine.system.platform == Platform::Wsl && machine.driver.nvml == Access::Answers;
+    let windows =
+        machine.system.platform == Platform::Wsl && machine.driver.nvml == Access::Answers;
     windows.then(|| {
         Problem::note(
             Code::Spill,
@@ -35,8 +37,11 @@ fn battery(machine: &Machine) -> Option<Problem> {
     let gpus = machine.answering().any(|gpu| gpu.running.on_battery == Some(true));
     let on_battery = gpus || machine.system.on_battery == Some(true);
     (on_battery && machine.has_gpu()).then(|| {
-        Problem::harms(Code::OnBattery, "the machine runs on its battery, with little power for the GPU")
-            .remedy("plug it in; with its own power supply, not by USB-C alone")
+        Problem::harms(
+            Code::OnBattery,
+            "the machine runs on its battery, with little power for the GPU",
+        )
+        .remedy("plug it in; with its own power supply, not by USB-C alone")
     })
 }
 

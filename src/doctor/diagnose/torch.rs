@@ -71,7 +71,11 @@ fn of_torch(machine: &Machine, torch: &Torch) -> Vec<Problem> {
 
 /// `CUDA_VISIBLE_DEVICES` explains it already.
 fn hidden(machine: &Machine) -> bool {
-    machine.system.visible_devices.as_deref().is_some_and(|it| it.is_empty() || it.starts_with("-1"))
+    machine
+        .system
+        .visible_devices
+        .as_deref()
+        .is_some_and(|it| it.is_empty() || it.starts_with("-1"))
 }
 
 fn without_cuda(machine: &Machine, torch: &Torch) -> Problem {
@@ -82,8 +86,9 @@ fn without_cuda(machine: &Machine, torch: &Torch) -> Problem {
     };
     let cuda = machine.driver.cuda.as_deref().and_then(major).unwrap_or(13);
     let build = if cuda >= 13 { "cu130" } else { "cu126" };
-    let remedy =
-        format!("`pip install --force-reinstall torch --index-url {INDEX}/{build}` gets one with CUDA");
+    let remedy = format!(
+        "`pip install --force-reinstall torch --index-url {INDEX}/{build}` gets one with CUDA"
+    );
     Problem::new(Code::TorchWithoutCuda, weight(machine), message).remedy(remedy)
 }
 
@@ -178,7 +183,9 @@ impl Kernels {
         };
         let compiled = |architecture: &String| {
             let code = architecture.strip_prefix("compute_");
-            code.filter(|code| !code.ends_with(['a', 'f'])).and_then(parsed).is_some_and(|it| it <= capability)
+            code.filter(|code| !code.ends_with(['a', 'f']))
+                .and_then(parsed)
+                .is_some_and(|it| it <= capability)
         };
         match (architectures.iter().any(native), architectures.iter().any(compiled)) {
             (true, _) => Self::Native,

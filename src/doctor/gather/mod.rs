@@ -81,9 +81,10 @@ fn asked(reach: &Reach<'_>, on_bus: Vec<GpuFacts>) -> (Driver, Vec<GpuFacts>) {
     };
     let mut found = Driver {
         version: nvml.sys_driver_version().ok(),
-        cuda: nvml.sys_cuda_driver_version().ok().map(|version| {
-            format!("{}.{}", version / 1000, version % 1000 / 10)
-        }),
+        cuda: nvml
+            .sys_cuda_driver_version()
+            .ok()
+            .map(|version| format!("{}.{}", version / 1000, version % 1000 / 10)),
         ..driver(Access::Answers)
     };
     let gpus = match nvml::gpus(&nvml, reach) {
@@ -122,4 +123,3 @@ fn fails(error: &NvmlError) -> Access {
     let (reason, remedy) = nvml_words(error);
     Access::Fails { fault: NvmlFault::of(error), reason, remedy: remedy.map(str::to_owned) }
 }
-

@@ -29,9 +29,7 @@ pub(super) fn gpus(nvml: &Nvml, reach: &Reach<'_>) -> Result<Vec<GpuFacts>, Nvml
     // One bad card must not hide the others.
     let found = (0..count).map(|index| match nvml.device_by_index(index) {
         Ok(device) => gpu(&device, index, reach),
-        Err(error) => {
-            GpuFacts { index: Some(index), access: fails(&error), ..GpuFacts::unknown() }
-        }
+        Err(error) => GpuFacts { index: Some(index), access: fails(&error), ..GpuFacts::unknown() },
     });
     Ok(found.collect())
 }
@@ -130,7 +128,10 @@ fn running(device: &Device<'_>) -> Running {
         temperature: device.temperature(TemperatureSensor::Gpu).ok(),
         slowdown_temperature: device.temperature_threshold(TemperatureThreshold::Slowdown).ok(),
         power: device.power_usage().ok(),
-        power_limit: device.enforced_power_limit().or_else(|_| device.power_management_limit()).ok(),
+        power_limit: device
+            .enforced_power_limit()
+            .or_else(|_| device.power_management_limit())
+            .ok(),
         default_power_limit: device.power_management_limit_default().ok(),
         slowed_by: slowed.map(slowdowns),
         on_battery: device.power_source().ok().map(|it| it == PowerSource::Battery),

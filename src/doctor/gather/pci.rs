@@ -17,10 +17,8 @@ const CLASSES: [&str; 2] = ["0x0300", "0x0302"];
 /// The cards, by address.
 pub(super) fn gpus(reach: &Reach<'_>) -> Vec<GpuFacts> {
     let Ok(devices) = fs::read_dir(reach.path("sys/bus/pci/devices")) else { return Vec::new() };
-    let mut found: Vec<_> = devices
-        .flatten()
-        .filter_map(|entry| gpu(reach, entry.file_name().to_str()?))
-        .collect();
+    let mut found: Vec<_> =
+        devices.flatten().filter_map(|entry| gpu(reach, entry.file_name().to_str()?)).collect();
     found.sort_by(|one, other| one.pci.cmp(&other.pci));
     found
 }

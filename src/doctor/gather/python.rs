@@ -46,22 +46,13 @@ struct Said {
 
 /// Asks the Python at `path`. CUDA is opened on the real GPUs if `opens`; else on a virtual one, from
 /// where no real one is reached.
-pub(super) fn python(
-    path: &Path,
-    catalog: &Catalog,
-    opens: bool,
-    interrupt: &Interrupt,
-) -> Python {
+pub(super) fn python(path: &Path, catalog: &Catalog, opens: bool, interrupt: &Interrupt) -> Python {
     let stand_in = match opens {
         true => None,
         false => virtual_gpu(catalog),
     };
-    let mut found = Python {
-        path: path.display().to_string(),
-        version: None,
-        torch: None,
-        failure: None,
-    };
+    let mut found =
+        Python { path: path.display().to_string(), version: None, torch: None, failure: None };
     let environment = stand_in.as_ref().map_or_else(Vec::new, VirtualGpu::environment);
     let opens = opens || stand_in.is_some();
     let said = match ask(path, environment, opens, Patience { limit: LIMIT, interrupt }) {
@@ -173,7 +164,12 @@ mod tests {
 
     #[test]
     fn each_way_to_know_nothing_is_told_apart() {
-        let missing = python(Path::new("/nonexistent/python"), &Catalog::built_in(), true, &Interrupt::default());
+        let missing = python(
+            Path::new("/nonexistent/python"),
+            &Catalog::built_in(),
+            true,
+            &Interrupt::default(),
+        );
         assert_eq!(missing.failure, Some(PythonFailure::Missing));
         let without = r#"echo '{"python": "3.12.1"}'"#;
         assert_eq!(failure_of(without), Some(PythonFailure::NoTorch));

@@ -90,7 +90,9 @@ fn on_battery(reach: &Reach<'_>) -> Option<bool> {
     let supplies = fs::read_dir(reach.path("sys/class/power_supply")).ok()?;
     let online: Vec<bool> = supplies
         .flatten()
-        .filter(|it| fs::read_to_string(it.path().join("type")).is_ok_and(|it| it.trim() == "Mains"))
+        .filter(|it| {
+            fs::read_to_string(it.path().join("type")).is_ok_and(|it| it.trim() == "Mains")
+        })
         .filter_map(|it| fs::read_to_string(it.path().join("online")).ok())
         .map(|online| online.trim() == "1")
         .collect();

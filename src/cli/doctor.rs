@@ -1,0 +1,54 @@
+//! `vramfit doctor`.
+
+use std::env;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use super::args::DoctorArgs;
+use super::output::Output;
+use crate::device::open_nvml;
+use crate::doctor::{Diagnosis, Reach, gather};
+use crate::error::{Error, ErrorKind, ExitStatus};
+use crate::probe::{Interrupt, python};
+use crate::profile::Catalog;
+use crate::report;
+
+pub(super) fn run(
+    args: &DoctorArgs,
+    catalog: &Catalog,
+    output: &Output,
+) -> Result<ExitStatus, Error> {
+    let interrupt = Interrupt::install();
+    let machine = gather(Reach {
+        root: Path::new("/"),
+        variable: &|name| env::var(name).ok(),
+        nvml: &open_nvml,
+        wakes: &|asleep| args.wake || may_wake(asleep, output),
+        python: &python(),
+        catalog,
+        interrupt: &interrupt,
+    });
+    if interrupt.is_asked() {
+        return Err(ErrorKind::Interrupted.into());
+    }
+    let diagnosis = Diagnosis::of(machine, args.require_gpu);
+    match args.json {
+        true => output.json(&diagnosis)?,
+        false => output.data(&report::doctor(&diagnosis))?,
+    }
+    Ok(match diagnosis.well {
+        true => ExitStatus::Done,
+        false => ExitStatus::DoesNotFit,
+    })
+}
+
+/// Asks the person at the terminal, if there is one. No answer is a no.
+fn may_wake(asleep: &[String], output: &Output) -> bool {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return false;
+    }
+    output.say(&format!("{} sleeps. Wake it to look at it? [y/N]", asleep.join(", ")));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).is_ok()
+        && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}

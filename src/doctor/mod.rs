@@ -13,6 +13,8 @@ mod machine;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+#[cfg(test)]
+pub(crate) use diagnose::tests as fixtures;
 pub use diagnose::{Code, Problem, Severity, diagnose};
 pub use gather::{Reach, gather};
 pub use machine::{

@@ -345,3 +345,58 @@ fn modes(gpu: &GpuFacts) -> String {
 fn joined<const N: usize>(parts: [Option<String>; N]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::fixtures::{bare, laptop};
+
+    fn text(machine: Machine) -> String {
+        doctor(&Diagnosis::of(machine, false))
+    }
+
+    #[test]
+    fn a_laptop_is_told_on_one_screen() {
+        insta::assert_snapshot!(text(laptop()));
+    }
+
+    #[test]
+    fn problems_come_before_facts_and_notes_after_them() {
+        let mut machine = laptop();
+        machine.system.on_battery = Some(true);
+        machine.system.mps = true;
+        let text = text(machine);
+        let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+        assert!(place("Problems\n  - the machine runs on its battery") < place("This machine"));
+        assert!(place("GPU 0: ") < place("Notes\n  - CUDA's multi-process service"));
+        assert!(text.starts_with("Training works here, but not as well as it could: 1 problem."));
+    }
+
+    #[test]
+    fn a_machine_without_a_gpu_is_told_plainly_that_it_can_plan() {
+        let text = text(bare());
+        let plainly = "No NVIDIA driver and no NVIDIA GPU here. Virtual GPUs can be used, so \
+                       everything can be planned.\n";
+        assert!(text.starts_with(plainly), "{text}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_hundred_columns() {
+        let mut machine = laptop();
+        machine.gpus[0].processes = Some(
+            (0..9)
+                .map(|pid| Process {
+                    pid: 100_000 + pid,
+                    name: Some("a-program-of-some-length".to_owned()),
+                    held: Some(Bytes::gib(1)),
+                    computes: true,
+                })
+                .collect(),
+        );
+        for machine in [machine, bare()] {
+            for line in text(machine).lines() {
+                assert!(line.chars().count() <= 100, "{line}");
+            }
+        }
+    }
+}

@@ -11,6 +11,8 @@ mod check;
 mod cli;
 /// `-- COMMAND`: any program, run and watched.
 mod command;
+/// `vramfit doctor`.
+mod doctor;
 /// `vramfit export`: what it writes, and that frameworks train by it as planned.
 mod export;
 /// The fake worker.

@@ -12,7 +12,7 @@ use std::thread;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
 
-use super::machine::{Access, Driver, GpuFacts, Machine};
+use super::machine::{Access, Driver, GpuFacts, Machine, System};
 use crate::device::{NvmlFault, nvml_words};
 use crate::probe::Interrupt;
 use crate::profile::Catalog;
@@ -42,19 +42,11 @@ impl Reach<'_> {
     }
 }
 
-/// Looks around. Sleeping GPUs are asked for first: opening NVML, or CUDA, would wake them.
+/// Looks around.
 pub fn gather(reach: Reach<'_>) -> Machine {
-    let system = system::system(&reach);
-    let on_bus = pci::gpus(&reach);
-    let asleep: Vec<_> = on_bus.iter().filter(|gpu| gpu.asleep).map(name).collect();
-    let may_ask = asleep.is_empty() || (reach.wakes)(&asleep);
-    let (mut driver, gpus) = match may_ask {
-        true => asked(&reach, on_bus),
-        false => (driver(Access::NotAsked), on_bus),
-    };
-    driver.module = system::module_version(&reach);
-    driver.library = system::library_version(&reach);
-    let opens = may_ask && driver.nvml == Access::Answers;
+    let (system, driver, gpus) = surroundings(&reach);
+    // CUDA would wake what NVML was not to wake.
+    let opens = driver.nvml == Access::Answers;
     // Both start PyTorch, which takes seconds.
     let Reach { python, catalog, interrupt, .. } = reach;
     let (python, virtual_gpus) = thread::scope(|scope| {
@@ -64,6 +56,21 @@ pub fn gather(reach: Reach<'_>) -> Machine {
     });
     let python = python.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     Machine { system, driver, gpus, python, virtual_gpus }
+}
+
+/// What is known without starting anything. It is looked first for GPUs that sleep: opening NVML
+/// would wake them.
+fn surroundings(reach: &Reach<'_>) -> (System, Driver, Vec<GpuFacts>) {
+    let system = system::system(reach);
+    let on_bus = pci::gpus(reach);
+    let asleep: Vec<_> = on_bus.iter().filter(|gpu| gpu.asleep).map(name).collect();
+    let (mut driver, gpus) = match asleep.is_empty() || (reach.wakes)(&asleep) {
+        true => asked(reach, on_bus),
+        false => (driver(Access::NotAsked), on_bus),
+    };
+    driver.module = system::module_version(reach);
+    driver.library = system::library_version(reach);
+    (system, driver, gpus)
 }
 
 fn name(gpu: &GpuFacts) -> String {
@@ -123,3 +130,6 @@ fn fails(error: &NvmlError) -> Access {
     let (reason, remedy) = nvml_words(error);
     Access::Fails { fault: NvmlFault::of(error), reason, remedy: remedy.map(str::to_owned) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 mod comparison;
 mod doctor;
 mod json;
+mod paint;
 mod replay;
 mod run;
 mod sparkline;
@@ -12,6 +13,7 @@ use crate::plan::Plan;
 
 pub use comparison::{compared, comparison};
 pub use doctor::doctor;
+pub use paint::painted;
 pub use replay::{
     REPLAY_SCHEMA, ReplayDocument, ReplayedDevice, ReplayedOn, ReplayedSetting, SmallestGpu,
     replay, replay_notes,

@@ -1,7 +1,6 @@
 //! `vramfit doctor`.
 
 use std::env;
-use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use super::args::DoctorArgs;
@@ -23,7 +22,10 @@ pub(super) fn run(
         root: Path::new("/"),
         variable: &|name| env::var(name).ok(),
         nvml: &open_nvml,
-        wakes: &|asleep| args.wake || may_wake(asleep, output),
+        wakes: &|asleep| {
+            let question = format!("{} sleeps. Wake it to look at it?", asleep.join(", "));
+            args.wake || output.ask(&question)
+        },
         python: &python(),
         catalog,
         interrupt: &interrupt,
@@ -40,15 +42,4 @@ pub(super) fn run(
         true => ExitStatus::Done,
         false => ExitStatus::DoesNotFit,
     })
-}
-
-/// Asks the person at the terminal, if there is one. No answer is a no.
-fn may_wake(asleep: &[String], output: &Output) -> bool {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return false;
-    }
-    output.say(&format!("{} sleeps. Wake it to look at it? [y/N]", asleep.join(", ")));
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).is_ok()
-        && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }

@@ -1,6 +1,6 @@
 //! The only place that prints: data to standard output, talk to standard error.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::ops::Range;
 
 use anstream::{AutoStream, ColorChoice};
@@ -66,6 +66,17 @@ impl Output {
     /// Says something that is not data. A terminal that is gone is no reason to stop.
     pub(super) fn say(&self, text: &str) {
         let _ = writeln!(io::stderr(), "{text}");
+    }
+
+    /// Asks the person at the terminal, if there is one, who must type yes.
+    pub(super) fn ask(&self, question: &str) -> bool {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return false;
+        }
+        self.say(&format!("{question} [y/N]"));
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).is_ok()
+            && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
 
     /// Says what went wrong and what to do.

@@ -108,10 +108,9 @@ fn platform(machine: &Machine) -> String {
         Platform::Windows => "Windows",
     };
     let mut text = format!("{name} {}", system.kernel);
-    for more in [&system.board, &system.container.as_ref().map(|it| format!("container: {it}"))] {
-        if let Some(more) = more {
-            text += &format!(", {more}");
-        }
+    let container = system.container.as_ref().map(|it| format!("container: {it}"));
+    for more in system.board.iter().chain(&container) {
+        text += &format!(", {more}");
     }
     if let Some(on_battery) = system.on_battery {
         text += if on_battery { ", on battery" } else { ", on mains" };

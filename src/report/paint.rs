@@ -54,10 +54,8 @@ mod tests {
         let blue = "  weights  2 MiB  ·\u{1b}[34m██\u{1b}[0m·";
         let lines: Vec<_> = painted.lines().collect();
         assert_eq!((lines[3], lines[4]), (grey, blue));
-        let plain = painted
-            .replace("\u{1b}[90m", "")
-            .replace("\u{1b}[34m", "")
-            .replace("\u{1b}[0m", "");
+        let plain =
+            painted.replace("\u{1b}[90m", "").replace("\u{1b}[34m", "").replace("\u{1b}[0m", "");
         assert_eq!(plain, TABLE);
         assert_eq!(painted.matches('\u{1b}').count(), 4);
     }

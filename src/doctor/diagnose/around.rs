@@ -47,9 +47,7 @@ fn battery(machine: &Machine) -> Option<Problem> {
 
 fn visible_devices(machine: &Machine) -> Option<Problem> {
     let value = machine.system.visible_devices.as_deref()?;
-    if machine.answering().next().is_none() {
-        return None;
-    }
+    machine.answering().next()?;
     // CUDA stops at the first entry that names no device.
     let hides_all = value.trim().is_empty() || value.starts_with("-1") || value == "NoDevFiles";
     let named = format!("`CUDA_VISIBLE_DEVICES` is `{value}`");

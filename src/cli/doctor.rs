@@ -1,5 +1,6 @@
 //! `vramfit doctor`.
 
+use std::cell::OnceCell;
 use std::env;
 use std::path::Path;
 
@@ -17,7 +18,7 @@ pub(super) fn run(
     catalog: &Catalog,
     output: &Output,
 ) -> Result<ExitStatus, Error> {
-    let interrupt = Interrupt::install();
+    let interrupt = OnceCell::new();
     let machine = gather(Reach {
         root: Path::new("/"),
         variable: &|name| env::var(name).ok(),
@@ -28,9 +29,9 @@ pub(super) fn run(
         },
         python: &python(),
         catalog,
-        interrupt: &interrupt,
+        listens: &|| interrupt.get_or_init(Interrupt::install).clone(),
     });
-    if interrupt.is_asked() {
+    if interrupt.get().is_some_and(Interrupt::is_asked) {
         return Err(ErrorKind::Interrupted.into());
     }
     let diagnosis = Diagnosis::of(machine, args.require_gpu);

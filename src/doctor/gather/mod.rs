@@ -32,8 +32,8 @@ pub struct Reach<'a> {
     pub python: &'a Path,
     /// Profiles of cards.
     pub catalog: &'a Catalog,
-    /// Ends what takes long.
-    pub interrupt: &'a Interrupt,
+    /// Begins to listen to Ctrl-C, once nothing is asked any more: it ends what takes long.
+    pub listens: &'a dyn Fn() -> Interrupt,
 }
 
 impl Reach<'_> {
@@ -48,10 +48,10 @@ pub fn gather(reach: Reach<'_>) -> Machine {
     // CUDA would wake what NVML was not to wake.
     let opens = driver.nvml == Access::Answers;
     // Both start PyTorch, which takes seconds.
-    let Reach { python, catalog, interrupt, .. } = reach;
+    let (Reach { python, catalog, .. }, interrupt) = (reach, (reach.listens)());
     let (python, virtual_gpus) = thread::scope(|scope| {
-        let python = scope.spawn(|| python::python(python, catalog, opens, interrupt));
-        let virtual_gpus = virtual_gpus::virtual_gpus(catalog, interrupt);
+        let python = scope.spawn(|| python::python(python, catalog, opens, &interrupt));
+        let virtual_gpus = virtual_gpus::virtual_gpus(catalog, &interrupt);
         (python.join(), virtual_gpus)
     });
     let python = python.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

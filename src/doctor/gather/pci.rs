@@ -40,14 +40,17 @@ fn gpu(reach: &Reach<'_>, address: &str) -> Option<GpuFacts> {
         (None, None) => Vec::new(),
     };
     let driver = fs::read_link(reach.path(&format!("sys/bus/pci/devices/{address}/driver"))).ok();
+    let kernel_driver =
+        driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
     let status = file("power/runtime_status");
     Some(GpuFacts {
         pci: Some(address.to_owned()),
         product: by_driver.or(by_list),
         profiles,
-        kernel_driver: driver
-            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
-        asleep: status.is_some_and(|status| status == "suspended"),
+        // The bus powers down what no driver holds, and nothing that is asked here wakes that.
+        asleep: kernel_driver.as_deref() == Some("nvidia")
+            && status.is_some_and(|status| status == "suspended"),
+        kernel_driver,
         ..GpuFacts::unknown()
     })
 }

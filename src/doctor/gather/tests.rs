@@ -1,4 +1,4 @@
-//! Machines laid out as files, with a virtual GPU's NVML where one is to answer.
+//! Machines laid out as files.
 
 use std::cell::Cell;
 use std::fs;
@@ -51,13 +51,20 @@ impl Files {
     fn reach<'a>(
         &'a self,
         catalog: &'a Catalog,
-        interrupt: &'a Interrupt,
         nvml: &'a dyn Fn() -> Result<Nvml, NvmlError>,
         wakes: &'a dyn Fn(&[String]) -> bool,
     ) -> Reach<'a> {
         let python = Path::new("/nonexistent/python");
         let root = self.0.path();
-        Reach { root, variable: &|_| None, nvml, wakes, python, catalog, interrupt }
+        Reach {
+            root,
+            variable: &|_| None,
+            nvml,
+            wakes,
+            python,
+            catalog,
+            listens: &Interrupt::default,
+        }
     }
 }
 
@@ -66,16 +73,16 @@ fn seen(
     files: &Files,
     variable: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> (System, Driver, Vec<GpuFacts>) {
-    let (catalog, interrupt) = (Catalog::built_in(), Interrupt::default());
+    let catalog = Catalog::built_in();
     let absent = || Err(NvmlError::LibraryNotFound);
-    let reach = files.reach(&catalog, &interrupt, &absent, &|_| false);
+    let reach = files.reach(&catalog, &absent, &|_| false);
     surroundings(&Reach { variable, ..reach })
 }
 
 #[test]
 fn a_sleeping_gpu_is_known_by_its_place_and_nvml_is_not_opened() {
     let files = Files::card("suspended\n");
-    let (catalog, interrupt) = (Catalog::built_in(), Interrupt::default());
+    let catalog = Catalog::built_in();
     let (opened, named) = (Cell::new(0), Cell::new(String::new()));
     let nvml = || {
         opened.set(opened.get() + 1);
@@ -85,25 +92,38 @@ fn a_sleeping_gpu_is_known_by_its_place_and_nvml_is_not_opened() {
         named.set(names.join(", "));
         false
     };
-    let (_, driver, gpus) = surroundings(&files.reach(&catalog, &interrupt, &nvml, &leaves));
+    let (_, driver, gpus) = surroundings(&files.reach(&catalog, &nvml, &leaves));
     assert_eq!((opened.get(), driver.nvml), (0, Access::NotAsked));
     assert_eq!(named.take(), "GA107M [GeForce RTX 3050 Mobile]");
     let [gpu] = gpus.as_slice() else { panic!("{gpus:?}") };
     assert!(gpu.asleep);
     assert_eq!(gpu.profiles, ["rtx-3050-laptop-4gb"]);
     assert_eq!(gpu.kernel_driver.as_deref(), Some("nvidia"));
-    let (_, driver, _) = surroundings(&files.reach(&catalog, &interrupt, &nvml, &|_| true));
+    let (_, driver, _) = surroundings(&files.reach(&catalog, &nvml, &|_| true));
     assert_eq!(opened.get(), 1, "it may be woken");
     assert!(matches!(driver.nvml, Access::Fails { fault: NvmlFault::NotLoaded, .. }));
 }
 
 #[test]
+fn a_card_without_a_driver_is_powered_down_by_the_bus_and_not_asleep() {
+    let files = Files::new(&[
+        ("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n"),
+        ("sys/bus/pci/devices/0000:01:00.0/device", "0x25a2\n"),
+        ("sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n"),
+        ("sys/bus/pci/devices/0000:01:00.0/power/runtime_status", "suspended\n"),
+    ]);
+    let (_, driver, gpus) = seen(&files, &|_| None);
+    assert!(matches!(driver.nvml, Access::Fails { fault: NvmlFault::NoLibrary, .. }));
+    assert!(!gpus[0].asleep);
+}
+
+#[test]
 fn a_gpu_that_is_awake_is_asked_at_once() {
     let files = Files::card("active\n");
-    let (catalog, interrupt) = (Catalog::built_in(), Interrupt::default());
+    let catalog = Catalog::built_in();
     let nvml = || Err(NvmlError::LibRmVersionMismatch);
     let nobody = |_: &[String]| panic!("nothing sleeps");
-    let (_, driver, gpus) = surroundings(&files.reach(&catalog, &interrupt, &nvml, &nobody));
+    let (_, driver, gpus) = surroundings(&files.reach(&catalog, &nvml, &nobody));
     assert!(matches!(driver.nvml, Access::Fails { fault: NvmlFault::VersionMismatch, .. }));
     assert_eq!(gpus.len(), 1, "the bus knows it");
 }

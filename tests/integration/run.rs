@@ -263,7 +263,7 @@ fn a_snapshot_begins_before_the_first_allocation_and_can_be_replayed() {
     let replayed = with_virtual_gpu(Test::new(&replay)).env("VRAMFIT_PYTHON", &python).run();
     assert_eq!(replayed.status, Some(0), "{replayed:?}");
     let document: Value = serde_json::from_str(&replayed.stdout).unwrap();
-    assert_eq!(document["devices"][0]["recorded"]["allocated_peak"], 32_u64 << 20, "{document}");
+    assert_eq!(document["devices"][0]["recorded"]["requested_peak"], 32_u64 << 20, "{document}");
 }
 
 #[test]

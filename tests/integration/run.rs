@@ -275,14 +275,15 @@ fn a_snapshot_is_written_however_the_program_ends() {
     };
     let too_large = format!("{HOLDS}torch.empty(8 << 30, device='cuda')\n");
     for (program, status, last) in [
-        (too_large, 1, "oom"),
-        (format!("{HOLDS}raise ValueError('x')\n"), 1, "free_completed"),
-        (format!("{HOLDS}import os\nos._exit(5)\n"), 5, "free_completed"),
-        (itself("SIGINT"), 128 + 2, "free_completed"),
-        (itself("SIGTERM"), 128 + 15, "free_completed"),
+        (too_large, Some(1), "oom"),
+        (format!("{HOLDS}raise ValueError('x')\n"), Some(1), "free_completed"),
+        (format!("{HOLDS}import os\nos._exit(5)\n"), Some(5), "free_completed"),
+        // An exception; how Python ends after it is not what is tested here.
+        (itself("SIGINT"), None, "free_completed"),
+        (itself("SIGTERM"), Some(128 + 15), "free_completed"),
     ] {
         let run = python(&["--snapshot", "out.pickle"], &program).run();
-        assert_eq!(run.status, Some(status), "{program}: {run:?}");
+        assert!(status.is_none() || run.status == status, "{program}: {run:?}");
         let events = events(&run.folder.path().join("out.pickle"));
         let last_event = events.iter().rev().find(|it| it["action"] != "snapshot").unwrap();
         assert_eq!(last_event["action"], last, "{program}");

@@ -28,6 +28,7 @@ pub mod measurement;
 
 pub mod probe;
 
+pub mod doctor;
 pub mod replay;
 
 pub mod comparison;

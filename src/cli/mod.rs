@@ -6,6 +6,7 @@ mod check;
 mod choose_gpu;
 mod completions;
 mod contexts;
+mod doctor;
 mod export;
 mod gpu_check;
 mod gpus;
@@ -75,6 +76,7 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
         // Its end is the end of the program it runs.
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
         Command::Replay(args) => replay::run(args, &Catalog::load()?, output),
+        Command::Doctor(args) => doctor::run(args, &Catalog::load()?, output),
         Command::Export(args) => export::run(args, output),
         Command::Lint(args) => lint::run(args, output),
         Command::Gpus(args) => gpus::run(args, &Catalog::load()?, output),

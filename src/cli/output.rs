@@ -3,17 +3,20 @@
 use std::io::{self, IsTerminal as _, Write};
 use std::ops::Range;
 
+use anstream::{AutoStream, ColorChoice};
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use crate::destination::Destination;
 use crate::error::{Error, ErrorKind, ExitStatus, one_line};
+use crate::report::painted;
 
 /// Where a command's words go.
 ///
-/// Nothing is coloured but clap's own help and the findings of `lint`, which heed `NO_COLOR`; a progress bar, which indicatif
-/// draws on a terminal and nowhere else, is the one thing that is drawn over.
+/// Nothing is coloured but clap's own help, the bars of a plan's table and the findings of `lint`, on a
+/// terminal and where `NO_COLOR` is not set; a progress bar, which indicatif draws on a terminal and
+/// nowhere else, is the one thing that is drawn over.
 #[derive(Debug)]
 pub(super) struct Output;
 
@@ -28,6 +31,17 @@ impl Output {
         match writeln!(out, "{text}").and_then(|()| out.flush()) {
             Err(source) if source.kind() != io::ErrorKind::BrokenPipe => Err(lost(source)),
             _ => Ok(()),
+        }
+    }
+
+    /// Prints a table as data, its bars coloured where standard output shows colours.
+    ///
+    /// # Errors
+    /// As [`Self::data`].
+    pub(super) fn table(&self, text: &str) -> Result<(), Error> {
+        match AutoStream::choice(&io::stdout()) {
+            ColorChoice::Never => self.data(text),
+            _ => self.data(&painted(text)),
         }
     }
 
@@ -59,6 +73,17 @@ impl Output {
     /// Says something that is not data. A terminal that is gone is no reason to stop.
     pub(super) fn say(&self, text: &str) {
         let _ = writeln!(io::stderr(), "{text}");
+    }
+
+    /// Asks the person at the terminal, if there is one, who must type yes.
+    pub(super) fn ask(&self, question: &str) -> bool {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return false;
+        }
+        self.say(&format!("{question} [y/N]"));
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).is_ok()
+            && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
 
     /// Says what went wrong and what to do.

@@ -93,7 +93,8 @@ pub(super) fn run(
         }
         // Nothing to hand over: why not is no data.
         (Some(_), None, Some(report)) => output.say(&report.render(&plan)),
-        (None, _, Some(report)) => output.data(&report.render(&plan))?,
+        (None, _, Some(report)) if args.json => output.data(&report.render(&plan))?,
+        (None, _, Some(report)) => output.table(&report.render(&plan))?,
         (_, _, None) => {}
     }
     written?;

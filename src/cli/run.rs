@@ -9,7 +9,7 @@ use super::args::{RunArgs, UnknownSizes};
 use super::output::Output;
 use super::{choose_gpu, waiting};
 use crate::destination::Destination;
-use crate::device::{PythonSetup, VirtualGpu, read_run_reports};
+use crate::device::{PythonSetup, Snapshots, VirtualGpu, read_run_reports};
 use crate::error::{Error, ErrorKind};
 use crate::profile::Catalog;
 use crate::report::{RUN_SCHEMA, RunDocument, run_summary};
@@ -20,8 +20,12 @@ pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<
     let count = args.gpus.or_else(|| ranks(&args.command)).unwrap_or(1);
     let gpu = choose_gpu::open_virtual(&args.device.gpu, catalog, setup, count)?;
     let report = args.report.as_deref().map(Destination::open).transpose()?;
+    let snapshots = args.snapshot.as_deref().map(Snapshots::prepare).transpose()?;
+    if let Some(path) = args.snapshot.as_deref().filter(|path| path.exists()) {
+        output.say(&format!("vramfit: `{}` is there and will be replaced", path.display()));
+    }
     let begun = Instant::now();
-    let status = start(args, &gpu)?;
+    let status = start(args, &gpu, snapshots.as_ref())?;
     let seen = read_run_reports(gpu.folder());
     let document = RunDocument {
         schema: RUN_SCHEMA,
@@ -37,6 +41,9 @@ pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<
     for line in run_summary(&document, &seen, args.timeline) {
         output.say(&format!("vramfit: {line}"));
     }
+    if let Some(snapshots) = snapshots {
+        tell_snapshots(snapshots, output);
+    }
     // Whoever runs this in place of the command goes by the command's status, whatever else fails.
     if let Some(Err(error)) = report.map(|file| output.json_to(&document, &file)) {
         output.error(&error);
@@ -44,7 +51,29 @@ pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<
     Ok(exit_code(status))
 }
 
-fn start(args: &RunArgs, gpu: &VirtualGpu) -> Result<ExitStatus, Error> {
+/// Says where the snapshots are.
+fn tell_snapshots(snapshots: Snapshots, output: &Output) {
+    match snapshots.collect() {
+        Ok(files) if files.is_empty() => {
+            output.say("vramfit: no snapshot: no Python process used the GPU through PyTorch");
+        }
+        Ok(files) => {
+            for file in files {
+                let path = file.path.display();
+                let replaced =
+                    if file.replaced { ", in place of the one that was there" } else { "" };
+                output.say(&format!("vramfit: snapshot in `{path}`{replaced}"));
+            }
+        }
+        Err(error) => output.error(&error),
+    }
+}
+
+fn start(
+    args: &RunArgs,
+    gpu: &VirtualGpu,
+    snapshots: Option<&Snapshots>,
+) -> Result<ExitStatus, Error> {
     // clap sees to it that there is one.
     let Some((program, arguments)) = args.command.split_first() else {
         return Ok(ExitStatus::default());
@@ -55,6 +84,7 @@ fn start(args: &RunArgs, gpu: &VirtualGpu) -> Result<ExitStatus, Error> {
     };
     let mut command = Command::new(program);
     command.args(arguments).envs(gpu.environment()).envs(gpu.python_environment(python));
+    command.envs(snapshots.map(Snapshots::environment));
     waiting::status(&mut command).map_err(|source| {
         let program = program.to_string_lossy().into_owned();
         ErrorKind::ProgramStart { program, source }.into()

@@ -6,7 +6,7 @@ use crate::units::Bytes;
 
 /// What is held back of a board of `total` bytes where nothing is stated: 5 % and at least 200 MiB;
 /// without a display, so that no desktop can grow on it, 3 % and at least 128 MiB.
-pub(super) fn default_margin(total: Bytes, display: bool) -> Bytes {
+pub fn default_margin(total: Bytes, display: bool) -> Bytes {
     if display {
         total.percent(5.0).max(Bytes::mib(200))
     } else {

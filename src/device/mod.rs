@@ -9,6 +9,7 @@ mod python;
 mod real_gpu;
 mod run_reports;
 mod sampler;
+mod snapshots;
 mod twin;
 mod virtual_gpu;
 
@@ -21,13 +22,15 @@ use crate::measurement::EvidenceKind;
 use crate::profile::gpu::ComputeCapability;
 use crate::profile::uncertainty::Uncertainty;
 
-pub use budget::Budget;
+pub use budget::{Budget, default_margin};
 pub use descent::{descendants, descends_from, started_with};
+pub use nvml::{NvmlFault, nvml_words, open_nvml};
 pub use platform::Platform;
 pub use python::{PythonSetup, lay_out_python, python_environment, python_packages};
-pub use real_gpu::{BoardMemory, RealGpu, RealGpus};
+pub use real_gpu::{BoardMemory, RealGpu, RealGpus, board_memory};
 pub use run_reports::{RunReports, read_run_reports};
 pub use sampler::{Sampler, Sight, Whose};
+pub use snapshots::{SnapshotFile, Snapshots};
 pub use twin::twin_profile;
 pub(crate) use virtual_gpu::beside_executable;
 pub use virtual_gpu::{Setup, VIRTUAL_SUFFIX, VirtualGpu, budget, remove_folders};

@@ -2,18 +2,87 @@ use std::ffi::OsStr;
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind};
+
+/// What NVML failed with, as far as one can act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NvmlFault {
+    /// The driver's library is not there.
+    NoLibrary,
+    /// The driver is not loaded.
+    NotLoaded,
+    /// The driver was updated while its old module is loaded.
+    VersionMismatch,
+    /// Rights are missing.
+    NoPermission,
+    /// The operating system, or a container, keeps the GPU away.
+    Blocked,
+    /// NVML does not know either; typical of a container that lost its access.
+    Unknown,
+    /// The GPU has fallen off the bus.
+    Lost,
+    /// The GPU must be reset.
+    ResetRequired,
+    /// Its power cables do not deliver.
+    NoPower,
+    /// The driver is older than the question.
+    TooOld,
+    /// The GPU does not tell.
+    NotSupported,
+    /// Anything else.
+    Other,
+}
+
+impl NvmlFault {
+    /// Which one `error` is.
+    pub fn of(error: &NvmlError) -> Self {
+        match error {
+            NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => Self::NoLibrary,
+            NvmlError::DriverNotLoaded => Self::NotLoaded,
+            NvmlError::LibRmVersionMismatch => Self::VersionMismatch,
+            NvmlError::NoPermission => Self::NoPermission,
+            NvmlError::OperatingSystem => Self::Blocked,
+            NvmlError::Unknown => Self::Unknown,
+            NvmlError::GpuLost => Self::Lost,
+            NvmlError::ResetRequired => Self::ResetRequired,
+            NvmlError::InsufficientPower => Self::NoPower,
+            NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound => Self::TooOld,
+            NvmlError::NotSupported => Self::NotSupported,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Opens the driver's NVML, which wakes GPUs that sleep.
+///
+/// # Errors
+/// As NVML says; [`nvml_words`] words it.
+pub fn open_nvml() -> Result<Nvml, NvmlError> {
+    init(None)
+}
+
+/// What happened in a failure of NVML, and what to do where that is known.
+pub fn nvml_words(error: &NvmlError) -> (String, Option<&'static str>) {
+    explain(error)
+}
 
 /// Opens NVML: the one at `path`, or the driver's.
 ///
 /// # Errors
 /// Each way in which it can be missing is a failure of its own; see [`failure`].
 pub(super) fn open(path: Option<&OsStr>) -> Result<Nvml, Error> {
+    init(path).map_err(|error| failure("NVML", &error))
+}
+
+fn init(path: Option<&OsStr>) -> Result<Nvml, NvmlError> {
     let mut builder = Nvml::builder();
     // Not `libnvidia-ml.so`: installations of the driver alone lack that link.
     builder.lib_path(path.unwrap_or(OsStr::new("libnvidia-ml.so.1")));
-    builder.init().map_err(|error| failure("NVML", &error))
+    builder.init()
 }
 
 /// Whether the failure says no more than that there is no NVIDIA GPU here.

@@ -61,6 +61,18 @@ pub struct BoardMemory {
     pub used: Bytes,
 }
 
+impl BoardMemory {
+    /// What programs hold. Drivers disagree on whether `used` counts the reserve; what adds up to the
+    /// total decides.
+    pub fn held(self) -> Bytes {
+        let Self { total, reserved, free, used } = self;
+        match free.get().saturating_add(used.get()).saturating_add(reserved.get()) {
+            sum if sum == total.get() => used,
+            _ => used.saturating_sub(reserved),
+        }
+    }
+}
+
 /// The cards of this machine.
 pub struct RealGpus {
     nvml: Arc<Nvml>,
@@ -148,7 +160,11 @@ impl RealGpus {
     }
 }
 
-fn board_memory(device: &Device<'_>) -> Result<BoardMemory, NvmlError> {
+/// What NVML says of a board's memory.
+///
+/// # Errors
+/// As NVML says.
+pub fn board_memory(device: &Device<'_>) -> Result<BoardMemory, NvmlError> {
     let memory = device.memory_info()?;
     Ok(BoardMemory {
         total: Bytes(memory.total),
@@ -160,12 +176,7 @@ fn board_memory(device: &Device<'_>) -> Result<BoardMemory, NvmlError> {
 
 /// What may be used of a card, without this program's part in it.
 fn budget_now(memory: BoardMemory, display: bool, setup: Setup) -> Result<Budget, Error> {
-    let BoardMemory { total, reserved: driver, free, used } = memory;
-    // Drivers disagree on whether `used` counts the reserve; what adds up to the total decides.
-    let held = match free.get().saturating_add(used.get()).saturating_add(driver.get()) {
-        sum if sum == total.get() => used,
-        _ => used.saturating_sub(driver),
-    };
+    let (total, driver, held) = (memory.total, memory.reserved, memory.held());
     let cap = setup.vram.map_or(total, |vram| vram.min(total));
     let margin = match setup.margin {
         Some(margin) => margin.of(cap),

@@ -9,7 +9,7 @@ use super::ErrorKind;
 pub enum ExitStatus {
     /// It fits, or the work is done.
     Done = 0,
-    /// It does not fit: an answer, not a failure.
+    /// It does not fit, or a problem was found: an answer, not a failure.
     DoesNotFit = 1,
     /// Flags, a profile or a file are wrong.
     BadInput = 2,

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::Interrupt;
 use super::launch::{Options, USERS_CODE};
+use super::protocol::Hello;
 use super::python::Sources;
-use super::worker::Start;
-use crate::device::beside_executable;
+use super::worker::{Start, Worker};
+use crate::device::{Gpu, beside_executable};
 use crate::error::{Error, ErrorKind};
 use crate::measurement::EvidenceKind;
 use crate::workload::Function;
@@ -43,6 +44,19 @@ impl Workers {
     /// point, 120 s on a virtual GPU and 600 s on a real one where it is not given.
     pub fn built_in(timeout: Option<Duration>, interrupt: Interrupt) -> Self {
         Self::new(Program::built_in(), Options::new(timeout, interrupt))
+    }
+
+    /// Starts a worker on `gpu`, hears who it is, and ends it.
+    ///
+    /// # Errors
+    /// When it cannot be started, or is of another version.
+    pub fn hello(&self, gpu: &Gpu) -> Result<Hello, Error> {
+        let start = self.start(gpu.kind());
+        let worker = Worker::start(start, &gpu.environment(), self.interrupt())
+            .map_err(|error| self.explain(error))?;
+        let hello = worker.hello().clone();
+        worker.quit();
+        Ok(hello)
     }
 
     pub(super) fn new(program: Program, options: Options) -> Self {

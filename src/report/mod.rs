@@ -1,9 +1,12 @@
-//! A plan, a comparison, a replay, a run on a virtual GPU or the findings in scripts in a person's or a program's eyes.
+//! A plan, a comparison, a replay, a run on a virtual GPU, the findings in scripts or a machine in a person's
+//! or a program's eyes.
 
 mod comparison;
 mod contexts;
+mod doctor;
 mod json;
 mod lint;
+mod paint;
 mod replay;
 mod run;
 mod sparkline;
@@ -13,7 +16,9 @@ mod time;
 use crate::plan::Plan;
 
 pub use comparison::{compared, comparison};
+pub use doctor::doctor;
 pub use lint::{LINT_SCHEMA, LintDocument, LintSummary, lint, sarif};
+pub use paint::painted;
 pub use replay::{
     REPLAY_SCHEMA, ReplayDocument, ReplayedDevice, ReplayedOn, ReplayedSetting, SmallestGpu,
     replay, replay_notes,

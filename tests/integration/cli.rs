@@ -17,6 +17,7 @@ fn each_command_has_its_help() {
     Test::new(&["run", "--help"]).stdout_snapshot("help_run").status(0);
     Test::new(&["replay", "--help"]).stdout_snapshot("help_replay").status(0);
     Test::new(&["lint", "--help"]).stdout_snapshot("help_lint").status(0);
+    Test::new(&["doctor", "--help"]).stdout_snapshot("help_doctor").status(0);
     Test::new(&["gpus", "--help"]).stdout_snapshot("help_gpus").status(0);
     Test::new(&["models", "--help"]).stdout_snapshot("help_models").status(0);
 }

@@ -11,7 +11,7 @@ const FLOORS: &[&[&str]] = &[
     &["workload"],
     &["measurement", "device"],
     &["probe"],
-    &["replay"],
+    &["replay", "doctor"],
     &["solve", "plan", "comparison"],
     &["report", "export"],
     &["cli"],

@@ -13,6 +13,8 @@ mod cli;
 mod command;
 /// `vramfit plan --seq` with several lengths.
 mod contexts;
+/// `vramfit doctor`.
+mod doctor;
 /// `vramfit export`: what it writes, and that frameworks train by it as planned.
 mod export;
 /// The fake worker.

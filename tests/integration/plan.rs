@@ -205,3 +205,15 @@ fn variables_of_the_allocator_are_named() {
     assert_eq!(run.status, Some(3));
     assert!(run.stderr.contains("hint: `PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64`"), "{run:?}");
 }
+
+#[test]
+fn bars_are_coloured_on_a_terminal_and_nowhere_else() {
+    let coloured = |variables: &[(&str, &str)]| {
+        let run = fake(&["plan", "--target-batch", "64"], variables).run();
+        assert_eq!(run.status, Some(0), "{run:?}");
+        run.stdout.contains("\u{1b}[")
+    };
+    assert!(!coloured(&[]), "a pipe");
+    assert!(coloured(&[("CLICOLOR_FORCE", "1")]), "a pipe that somebody reads in colour");
+    assert!(!coloured(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+}

@@ -1,9 +1,11 @@
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::fake::{assert_no_child_left, fake};
+use crate::fake::{assert_no_child_left, fake, with_virtual_gpu};
 use crate::harness::{Run, Test};
 
 const BANNER: &str = "vramfit: ran on NVIDIA GeForce RTX 3050 Laptop GPU (virtual). Nothing was \
@@ -236,4 +238,109 @@ fn python(flags: &[&str], program: &str) -> Test {
 fn document(run: &Run) -> Value {
     let text = fs::read_to_string(run.folder.path().join("report.json")).unwrap();
     serde_json::from_str(&text).unwrap()
+}
+
+/// A program that holds 24 MiB at its end.
+const HOLDS: &str = "import torch\nx = torch.empty(24 << 20, dtype=torch.uint8, device='cuda')\n\
+                     y = torch.empty(8 << 20, dtype=torch.uint8, device='cuda')\ndel y\n";
+
+#[test]
+fn a_snapshot_begins_before_the_first_allocation_and_can_be_replayed() {
+    let run = python(&["--snapshot", "out.pickle"], HOLDS).run();
+    assert_eq!(run.status, Some(0), "{run:?}");
+    assert!(run.stderr.ends_with("vramfit: snapshot in `out.pickle`\n"), "{run:?}");
+    let path = run.folder.path().join("out.pickle");
+    let events = events(&path);
+    assert_eq!(events[0]["action"], "segment_alloc");
+    let allocated: Vec<_> = events.iter().filter(|it| it["action"] == "alloc").collect();
+    let sizes: Vec<_> = allocated.iter().map(|it| it["size"].as_u64().unwrap() >> 20).collect();
+    assert_eq!(sizes, [24, 8]);
+    let frame = &allocated[0]["frames"][0];
+    assert!(frame["filename"].as_str().unwrap().ends_with("program.py"), "{frame}");
+    assert_eq!(frame["line"], 2);
+    let replay = ["replay", path.to_str().unwrap(), "--gpu", "rtx-4090", "--json"];
+    let python = std::env::var("VRAMFIT_PYTHON").expect(NO_PYTHON);
+    let replayed = with_virtual_gpu(Test::new(&replay)).env("VRAMFIT_PYTHON", &python).run();
+    assert_eq!(replayed.status, Some(0), "{replayed:?}");
+    let document: Value = serde_json::from_str(&replayed.stdout).unwrap();
+    assert_eq!(document["devices"][0]["recorded"]["requested_peak"], 32_u64 << 20, "{document}");
+}
+
+#[test]
+fn a_snapshot_is_written_however_the_program_ends() {
+    let itself = |signal: &str| {
+        format!(
+            "{HOLDS}import os, signal\nos.kill(os.getpid(), signal.{signal})\nimport time\ntime.sleep(60)\n"
+        )
+    };
+    let too_large = format!("{HOLDS}torch.empty(8 << 30, device='cuda')\n");
+    for (program, status, last) in [
+        (too_large, Some(1), "oom"),
+        (format!("{HOLDS}raise ValueError('x')\n"), Some(1), "free_completed"),
+        (format!("{HOLDS}import os\nos._exit(5)\n"), Some(5), "free_completed"),
+        // An exception; how Python ends after it is not what is tested here.
+        (itself("SIGINT"), None, "free_completed"),
+        (itself("SIGTERM"), Some(128 + 15), "free_completed"),
+    ] {
+        let run = python(&["--snapshot", "out.pickle"], &program).run();
+        assert!(status.is_none() || run.status == status, "{program}: {run:?}");
+        let events = events(&run.folder.path().join("out.pickle"));
+        let last_event = events.iter().rev().find(|it| it["action"] != "snapshot").unwrap();
+        assert_eq!(last_event["action"], last, "{program}");
+    }
+}
+
+#[test]
+fn each_rank_has_a_snapshot_of_its_own() {
+    let program = "import os, torch\nrank = int(os.environ['RANK'])\ntorch.cuda.set_device(rank)\n\
+                   x = torch.empty(20 * (rank + 1) << 20, dtype=torch.uint8, device='cuda')\n";
+    let python = std::env::var("VRAMFIT_PYTHON").expect(NO_PYTHON);
+    let torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"];
+    let command = ["run", "--snapshot", "own/out.pickle", "--", &python];
+    let run = fake(&[&command[..], &torchrun, &["program.py"]].concat(), &[])
+        .file("program.py", program)
+        .run();
+    for rank in 0..2 {
+        let name = format!("own/out.rank{rank}.pickle");
+        assert!(run.stderr.contains(&format!("vramfit: snapshot in `{name}`\n")), "{run:?}");
+        let allocated: Vec<_> = events(&run.folder.path().join(name))
+            .iter()
+            .filter(|it| it["action"] == "alloc")
+            .map(|it| it["size"].as_u64().unwrap() >> 20)
+            .collect();
+        assert_eq!(allocated, [20 * (rank + 1)]);
+    }
+}
+
+#[test]
+fn a_snapshot_takes_the_place_of_another_only_where_there_is_one_and_says_so() {
+    let run = python(&["--snapshot", "out.pickle"], HOLDS).file("out.pickle", "old").run();
+    let first = run.stderr.lines().next();
+    assert_eq!(first, Some("vramfit: `out.pickle` is there and will be replaced"), "{run:?}");
+    let last = "vramfit: snapshot in `out.pickle`, in place of the one that was there\n";
+    assert!(run.stderr.ends_with(last), "{run:?}");
+    let program = "import torch\nprint(torch.ones(2).sum())\n";
+    let run = python(&["--snapshot", "out.pickle"], program).file("out.pickle", "old").run();
+    let none = "vramfit: no snapshot: no Python process used the GPU through PyTorch\n";
+    assert!(run.stderr.ends_with(none), "{run:?}");
+    assert_eq!(fs::read_to_string(run.folder.path().join("out.pickle")).unwrap(), "old");
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_written_is_told_before_the_program_starts() {
+    let run = fake(&["run", "--snapshot", "no/out.pickle", "--", "touch", "started"], &[]).run();
+    let complaint = "error: cannot write `no/out.pickle`: No such file or directory (os error 2)\n";
+    assert_eq!((run.status, run.stderr.as_str()), (Some(2), complaint));
+    assert!(!run.folder.path().join("started").exists());
+}
+
+/// The events of the first device in a snapshot.
+fn events(path: &Path) -> Vec<Value> {
+    let python = std::env::var("VRAMFIT_PYTHON").expect(NO_PYTHON);
+    let script = "import json, pickle, sys\n\
+                  traces = pickle.load(open(sys.argv[1], 'rb'))['device_traces']\n\
+                  print(json.dumps([it for trace in traces for it in trace]))";
+    let output = Command::new(python).args(["-c", script]).arg(path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
 }

@@ -1,6 +1,7 @@
 //! The command line as clap sees it, and nothing that does anything.
 
 mod check;
+mod doctor;
 mod export;
 mod gpu_check;
 mod lint;
@@ -12,6 +13,7 @@ mod shared;
 use clap::{Args, Parser, Subcommand};
 
 pub(super) use check::CheckArgs;
+pub(super) use doctor::DoctorArgs;
 pub(super) use export::ExportArgs;
 pub(super) use gpu_check::{GpuCheckArgs, Points};
 pub(super) use lint::LintArgs;
@@ -35,7 +37,8 @@ const AFTER_HELP: &str = "\
 For those who want to check or correct vramfit itself:
   gpu-check    Compare the GPU of this machine with its virtual twin
 
-Exit status: 0 it fits, or the work is done; 1 it does not fit; 2 bad input; 3 could not measure.";
+Exit status: 0 it fits, or the work is done; 1 it does not fit, or a problem
+was found; 2 bad input; 3 could not measure.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -45,6 +48,7 @@ pub(super) enum Command {
     Run(RunArgs),
     Replay(ReplayArgs),
     Lint(LintArgs),
+    Doctor(DoctorArgs),
     Gpus(GpusArgs),
     Models(ModelsArgs),
     #[command(hide = true)]

@@ -47,6 +47,10 @@ pub(in crate::cli) struct RunArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(in crate::cli) report: Option<PathBuf>,
 
+    /// Write PyTorch's memory snapshot of the run to a file, for its viewer and for `replay`
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(in crate::cli) snapshot: Option<PathBuf>,
+
     /// Draw the memory of each process over its kernel launches
     #[arg(long, help_heading = "Output")]
     pub(in crate::cli) timeline: bool,

@@ -202,6 +202,8 @@ pub enum Step {
     MixedPrecision,
     /// Gradient accumulation.
     Accumulation,
+    /// Activation checkpointing of some blocks.
+    SelectiveCheckpointing,
     /// Activation checkpointing.
     Checkpointing,
 }

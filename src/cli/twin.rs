@@ -12,7 +12,10 @@ use crate::profile::gpu::GpuProfile;
 pub(super) fn of(gpu: &Gpu, catalog: &Catalog) -> Result<Gpu, Error> {
     let profile = match gpu {
         Gpu::Virtual(gpu) => gpu.profile().clone(),
-        Gpu::Real(card) => twin_profile(card, profile_of(card, catalog)?.as_ref()),
+        Gpu::Real(card) => {
+            let twin = twin_profile(card, profile_of(card, catalog)?.as_ref());
+            if twin.calibration.is_some() { twin } else { catalog.calibrated(twin)? }
+        }
     };
     VirtualGpu::with_budget(&profile, gpu.budget(), gpu.count()).map(Box::new).map(Gpu::Virtual)
 }

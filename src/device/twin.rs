@@ -32,6 +32,7 @@ pub fn twin_profile(real: &RealGpu, known: Option<&GpuProfile>) -> GpuProfile {
             (None, None) => inferred(100),
         },
         notes: String::new(),
+        calibration: known.and_then(|profile| profile.calibration.clone()),
     };
     if known.is_none() {
         twin.context = context::inferred(&twin);

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nvml_wrapper::Nvml;
 use tempfile::TempDir;
-use vramfit_vgpu_cost::Efficiency;
 use vramfit_vgpu_schema::{Description, Device, SCHEMA, folder};
 
 use super::budget::default_margin;
@@ -291,7 +290,7 @@ fn describe(profile: &GpuProfile, budget: &Budget, index: u32) -> Device {
         // Which board of the family: not known to a profile, and no memory depends on it.
         pci_device_id: 0x10de,
         power_limit_milliwatts: profile.power.value * 1000,
-        speed: profile.speed(Efficiency::default()),
+        speed: profile.speed(),
     }
 }
 
@@ -337,6 +336,7 @@ pub(super) mod tests {
             boost_clock: fact(1740),
             power: fact(80),
             notes: String::new(),
+            calibration: None,
         }
     }
 

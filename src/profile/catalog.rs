@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
 
+use super::calibration::{self, Calibration};
 use super::gpu::GpuProfile;
 use super::model::ModelProfile;
 use super::shelf::Shelf;
@@ -17,6 +18,7 @@ static BUILT_IN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/profiles");
 pub struct Catalog {
     gpus: Shelf<GpuProfile>,
     models: Shelf<ModelProfile>,
+    calibrations: Shelf<Calibration>,
 }
 
 impl Catalog {
@@ -37,6 +39,7 @@ impl Catalog {
         Self {
             gpus: Shelf::new("GPU", "gpus", BUILT_IN.get_dir("gpus")),
             models: Shelf::new("model", "models", BUILT_IN.get_dir("models")),
+            calibrations: Shelf::new("calibration", "gpus", BUILT_IN.get_dir("calibrations")),
         }
     }
 
@@ -49,6 +52,7 @@ impl Catalog {
         let mut catalog = Self::built_in();
         catalog.gpus.add_folder(&folder.join("gpus"))?;
         catalog.models.add_folder(&folder.join("models"))?;
+        catalog.calibrations.add_folder(&folder.join("calibrations"))?;
         Ok(catalog)
     }
 
@@ -57,7 +61,7 @@ impl Catalog {
     /// # Errors
     /// When there is none, with the nearest name as a hint.
     pub fn gpu(&self, name: &str) -> Result<GpuProfile, Error> {
-        self.gpus.get(name)
+        self.calibrated(self.gpus.get(name)?)
     }
 
     /// The model named `name`.
@@ -68,12 +72,21 @@ impl Catalog {
         self.models.get(name)
     }
 
-    /// All GPUs, sorted by name.
+    /// All GPUs, sorted by name, without their calibrations.
     ///
     /// # Errors
     /// When a profile is broken.
     pub fn gpus(&self) -> Result<Vec<GpuProfile>, Error> {
         self.gpus.all()
+    }
+
+    /// `gpu` with the constants of its cost model: the user's own come before those built in.
+    ///
+    /// # Errors
+    /// When a calibration is broken.
+    pub fn calibrated(&self, gpu: GpuProfile) -> Result<GpuProfile, Error> {
+        let calibration = calibration::choose(self.calibrations.all()?, &gpu);
+        Ok(GpuProfile { calibration, ..gpu })
     }
 
     /// All models, sorted by name.
@@ -106,7 +119,8 @@ impl Catalog {
                 && multiprocessors.is_none_or(|count| count == gpu.multiprocessors.value)
                 && distance(gpu) <= total_memory.percent(7.0).get()
         };
-        Ok(self.gpus()?.into_iter().filter(alike).min_by_key(distance))
+        let found = self.gpus()?.into_iter().filter(alike).min_by_key(distance);
+        found.map(|gpu| self.calibrated(gpu)).transpose()
     }
 }
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::calibration::Calibration;
 use crate::units::Bytes;
 
 /// A fact with where it comes from.
@@ -73,6 +74,9 @@ pub struct GpuProfile {
     /// What else one should know.
     #[serde(default)]
     pub notes: String,
+    /// How its speed is modelled; a file of its own, which the catalog adds.
+    #[serde(skip)]
+    pub calibration: Option<Calibration>,
 }
 
 impl GpuProfile {

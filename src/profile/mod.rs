@@ -1,5 +1,6 @@
 //! What is known of GPUs and models: data files, their types, and finding one by name.
 
+pub mod calibration;
 mod catalog;
 mod check;
 pub mod context;

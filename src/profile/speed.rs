@@ -23,8 +23,10 @@ enum Tensor {
 }
 
 impl GpuProfile {
-    /// What the card can do at best, at its boost clock, and the share of it that `efficiency` states.
-    pub fn speed(&self, efficiency: Efficiency) -> Speed {
+    /// What the card can do at best, at its boost clock, and the share of it that its calibration states.
+    pub fn speed(&self) -> Speed {
+        let efficiency =
+            self.calibration.as_ref().map_or_else(Efficiency::default, |it| it.efficiency);
         let clocks = f64::from(self.boost_clock.value) * 1e6;
         let processors = f64::from(self.multiprocessors.value);
         let rates = self.rates();
@@ -129,7 +131,7 @@ mod tests {
 
     /// Tera-operations a second in fp32, TF32, fp16 and bf16 as stated in data sheets.
     fn teraflops(name: &str) -> [f64; 4] {
-        let speed = Catalog::built_in().gpu(name).unwrap().speed(Efficiency::default());
+        let speed = Catalog::built_in().gpu(name).unwrap().speed();
         let peak = speed.peak;
         [peak.fp32, peak.tf32, peak.fp16, peak.bf16].map(|it| (it / 1e11).round() / 10.0)
     }

@@ -5,6 +5,8 @@ use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use vramfit_vgpu_cost::Work;
+
 use crate::activity::{self, GemmShape};
 use crate::cublas::{self, status};
 use crate::data_type::{compute_name, cuda_name};
@@ -283,7 +285,9 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         let descriptors = [operation, a_layout, d_layout].map(|it| DESCRIPTORS.get(it));
         let [Some(operation), Some(a), Some(d)] = descriptors else { return status::INVALID_VALUE };
         let shape = shape(&operation, &a, &d);
-        let given = capture::submit(stream, Kind::Kernel, shape.call, move || activity::gemm(shape.clone()));
+        let (call, work) = (shape.call, Work::Unknown);
+        let given =
+            capture::submit(stream, Kind::Kernel, call, work, move || activity::gemm(shape.clone()));
         cublas::answer(given)
     }
 }

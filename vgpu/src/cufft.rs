@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use vramfit_vgpu_cost::Work;
+
 use crate::entry::{Out, entry_points};
 use crate::on_stream::OnStream;
 use crate::{activity, data_type, device, memory};
@@ -177,7 +179,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
             return status::INVALID_VALUE;
         }
         with(plan, |plan| {
-            let given = plan.stream.count("cufftXtExec");
+            let given = plan.stream.count("cufftXtExec", Work::Unknown);
             given.map_or(status::EXEC_FAILED, |()| status::SUCCESS)
         })
     }

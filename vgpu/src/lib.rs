@@ -20,6 +20,7 @@
 mod activity;
 mod address_space;
 mod by_address;
+mod clock;
 mod copy;
 mod cubin;
 mod cublas;

@@ -3,6 +3,8 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use vramfit_vgpu_cost::Work;
+
 use crate::graph::{Kind, capture};
 use crate::runtime::status::Status;
 use crate::{activity, copy};
@@ -20,14 +22,15 @@ impl OnStream {
         self.0.load(Ordering::Relaxed) as *mut c_void
     }
 
-    /// Gives the stream what library call `call` launches: it is captured or, outside of a capture,
-    /// done.
+    /// Gives the stream what library call `call` launches, which asks `work` of the device: it is
+    /// captured or, outside of a capture, done. `effect` is what really happens.
     pub(crate) fn launch(
         &self,
         call: &'static str,
-        work: impl Fn() + Send + Sync + 'static,
+        work: Work,
+        effect: impl Fn() + Send + Sync + 'static,
     ) -> Result<(), Status> {
-        capture::submit(self.get(), Kind::Kernel, call, work)
+        capture::submit(self.get(), Kind::Kernel, call, work, effect)
     }
 
     /// Gives the stream one launch of `call` that writes to `info`, a number for each of `problems`
@@ -35,19 +38,20 @@ impl OnStream {
     pub(crate) fn solve(
         &self,
         call: &'static str,
+        work: Work,
         info: *mut c_void,
         problems: i64,
     ) -> Result<(), Status> {
         let bytes = usize::try_from(problems).unwrap_or_default().saturating_mul(size_of::<i32>());
         let info = info as usize;
-        self.launch(call, move || {
+        self.launch(call, work, move || {
             activity::launched(call);
             copy::write_zeros(info as *mut c_void, bytes, true);
         })
     }
 
-    /// Gives the stream one launch of `call`, of which nothing but the count is known.
-    pub(crate) fn count(&self, call: &'static str) -> Result<(), Status> {
-        self.launch(call, move || activity::launched(call))
+    /// Gives the stream one launch of `call`, which has no effect but that it is counted.
+    pub(crate) fn count(&self, call: &'static str, work: Work) -> Result<(), Status> {
+        self.launch(call, work, move || activity::launched(call))
     }
 }

@@ -146,3 +146,47 @@ impl Efficiency {
         }
     }
 }
+
+impl Efficiency {
+    /// The first figure that cannot be, in words: a share not above 0 or above 1, a time or factor not
+    /// above 0.
+    pub fn contradiction(&self) -> Option<String> {
+        let Self { product, convolution, attention, .. } = self;
+        let shares = [
+            ("product.fp64", product.fp64),
+            ("product.fp32", product.fp32),
+            ("product.tf32", product.tf32),
+            ("product.fp16", product.fp16),
+            ("product.bf16", product.bf16),
+            ("product.fp8", product.fp8),
+            ("product.int8", product.int8),
+            ("convolution.forward", convolution.forward),
+            ("convolution.backward", convolution.backward),
+            ("convolution.weight", convolution.weight),
+            ("attention.forward", attention.forward),
+            ("attention.backward", attention.backward),
+            ("attention.weight", attention.weight),
+            ("emulated_bf16", self.emulated_bf16),
+            ("elementwise", self.elementwise),
+            ("reduction", self.reduction),
+            ("normalization", self.normalization),
+            ("optimizer", self.optimizer),
+            ("gather", self.gather),
+            ("window", self.window),
+            ("operands", self.operands),
+            ("pinned", self.pinned),
+            ("pageable", self.pageable),
+            ("peer", self.peer),
+        ];
+        let share = shares.into_iter().find(|(_, it)| !(*it > 0.0 && *it <= 1.0));
+        let amounts = [
+            ("launch_seconds", self.launch_seconds),
+            ("host_launch_seconds", self.host_launch_seconds),
+            ("host_factor", self.host_factor),
+        ];
+        let amount = amounts.into_iter().find(|(_, it)| !(*it > 0.0 && it.is_finite()));
+        share
+            .map(|(name, it)| format!("`{name}` is {it}, expected a share above 0 and at most 1"))
+            .or(amount.map(|(name, it)| format!("`{name}` is {it}, expected a number above 0")))
+    }
+}

@@ -11,6 +11,9 @@ const TILES: [(u64, u64, f64); 5] =
 /// Inner products are taken in steps of so many.
 const STEP: u64 = 32;
 
+/// Shorter ones are not split.
+const SHORTEST_SPLIT: u64 = 128;
+
 /// Most parts into which libraries split the inner products where the result has few tiles.
 const MOST_SPLITS: u64 = 32;
 
@@ -35,18 +38,11 @@ pub(crate) fn compute(m: u64, n: u64, k: u64, batch: u64, rate: f64, speed: &Spe
         let blocks = (m.div_ceil(rows) * n.div_ceil(columns))
             .min(m.div_ceil(columns) * n.div_ceil(rows))
             .saturating_mul(batch);
-        let splits =
-            (processors / blocks.max(1)).clamp(1, MOST_SPLITS).min(k.div_ceil(4 * STEP)).max(1);
-        let length = k.div_ceil(splits).next_multiple_of(STEP);
-        // Blocks of several waves drift apart, so that only the last wave is a whole one.
-        let waves = waves(blocks * splits, processors);
+        let splits = (processors / blocks.max(1)).clamp(1, MOST_SPLITS);
+        let length = k.div_ceil(splits).max(k.min(SHORTEST_SPLIT)).next_multiple_of(STEP);
+        let waves = (blocks * splits).div_ceil(processors) as f64;
         let operations = 2.0 * (rows * columns) as f64 * length as f64;
         waves * operations / (of_one * share)
     };
     TILES.into_iter().map(seconds).fold(f64::INFINITY, f64::min)
-}
-
-/// How often a device with so many multiprocessors goes over `blocks` blocks.
-fn waves(blocks: u64, processors: u64) -> f64 {
-    blocks.div_ceil(processors) as f64
 }

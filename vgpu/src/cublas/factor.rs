@@ -3,6 +3,8 @@
 
 use std::ffi::c_void;
 
+use vramfit_vgpu_cost::Work;
+
 use super::{HANDLES, answer, status};
 use crate::entry::{Out, typed_entry_points};
 
@@ -15,14 +17,14 @@ const NONE_FAILED: i32 = 0;
 /// succeeded.
 fn solved(call: &'static str, handle: Handle, info: *mut c_void, problems: i32) -> i32 {
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    answer(state.stream.solve(call, info, problems.into()))
+    answer(state.stream.solve(call, Work::Unknown, info, problems.into()))
 }
 
 /// Counts one launch of `call`, whose `info` is about its arguments and on the host: told at once.
 fn launched(call: &'static str, handle: Handle, info: Out<i32>) -> i32 {
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
     info.set(NONE_FAILED);
-    answer(state.stream.count(call))
+    answer(state.stream.count(call, Work::Unknown))
 }
 
 typed_entry_points! { on_panic = status::INTERNAL_ERROR;

@@ -3,6 +3,8 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
+use vramfit_vgpu_cost::Work;
+
 use super::{HANDLES, TF32_MATH, answer, status};
 use crate::activity::{self, GemmShape};
 use crate::data_type::{compute_name, cuda_name};
@@ -51,7 +53,7 @@ fn product(
         input_type: cuda_name(data_type),
         compute_type: compute_name(compute_type),
     };
-    answer(state.stream.launch(call, move || activity::gemm(shape.clone())))
+    answer(state.stream.launch(call, Work::Unknown, move || activity::gemm(shape.clone())))
 }
 
 /// Old callers give a `cudaDataType` as compute type; those numbers are all below 64.

@@ -4,6 +4,8 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
+use vramfit_vgpu_cost::Work;
+
 use super::{HANDLES, POINTER_MODE_HOST, answer, status};
 use crate::entry::{Out, entry_points, typed_entry_points};
 use crate::graph::Kind;
@@ -15,14 +17,14 @@ type Vector = *const c_void;
 /// Counts one launch of `call`.
 fn launched(call: &'static str, handle: Handle) -> i32 {
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    answer(state.stream.count(call))
+    answer(state.stream.count(call, Work::Unknown))
 }
 
 /// Counts one launch of a reduction. A result in host memory is zero, since nobody computed it; one
 /// in device memory stays as it is, as every kernel's result does.
 fn reduced<T: Default>(call: &'static str, handle: Handle, result: Out<T>) -> i32 {
     let Some(state) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    let launched = answer(state.stream.count(call));
+    let launched = answer(state.stream.count(call, Work::Unknown));
     if state.pointer_mode.load(Ordering::Relaxed) == POINTER_MODE_HOST {
         result.set(T::default());
     }
@@ -48,7 +50,7 @@ fn transfer(
         return status::INVALID_VALUE;
     }
     let (source, target) = (source as usize, target as usize);
-    let given = runtime::ordered(stream, Kind::Copy, call, move || {
+    let given = runtime::ordered(stream, Kind::Copy, call, Work::Unknown, move || {
         let (source, target) = (source as *const c_void, target as *mut c_void);
         copy::copy_2d(target, ldb * element, source, lda * element, rows * element, columns)
     });

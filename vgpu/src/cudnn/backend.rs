@@ -3,6 +3,8 @@
 
 use std::ffi::c_void;
 
+use vramfit_vgpu_cost::Work;
+
 use super::real::{Descriptor, Real, library};
 use super::{graph, modelled};
 use super::{launch, properties, status};
@@ -213,10 +215,10 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
 
     /// Counts the plan's work; nothing is computed.
     fn cudnnBackendExecute(handle: *mut c_void, plan: Descriptor, _variant_pack: Descriptor) -> i32 {
-        let work = graph::work_of_plan(plan);
-        let call = work.as_ref().map_or("cudnnBackendExecute", |work| work.operation);
-        launch(call, handle, move || match &work {
-            Some(work) => activity::convolution(work.clone()),
+        let shape = graph::work_of_plan(plan);
+        let call = shape.as_ref().map_or("cudnnBackendExecute", |shape| shape.operation);
+        launch(call, Work::Unknown, handle, move || match &shape {
+            Some(shape) => activity::convolution(shape.clone()),
             None => activity::launched("cudnnBackendExecute"),
         })
     }

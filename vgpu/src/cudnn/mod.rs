@@ -24,6 +24,8 @@ mod spatial;
 
 use std::ffi::{CStr, c_char, c_void};
 
+use vramfit_vgpu_cost::Work;
+
 use crate::entry::{Out, entry_points};
 use crate::handles::{Handles, NotOpened};
 use crate::on_stream::OnStream;
@@ -47,13 +49,18 @@ static HANDLES: Handles<OnStream> = Handles::new();
 
 /// Counts one launch of `call`.
 fn launched(call: &'static str, handle: *mut c_void) -> i32 {
-    launch(call, handle, move || activity::launched(call))
+    launch(call, Work::Unknown, handle, move || activity::launched(call))
 }
 
-/// Gives the stream of `handle` what call `call` launches.
-fn launch(call: &'static str, handle: *mut c_void, work: impl Fn() + Send + Sync + 'static) -> i32 {
+/// Gives the stream of `handle` what call `call` launches, which asks `work` of the device.
+fn launch(
+    call: &'static str,
+    work: Work,
+    handle: *mut c_void,
+    effect: impl Fn() + Send + Sync + 'static,
+) -> i32 {
     let Some(stream) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    stream.launch(call, work).map_or(status::EXECUTION_FAILED, |()| status::SUCCESS)
+    stream.launch(call, work, effect).map_or(status::EXECUTION_FAILED, |()| status::SUCCESS)
 }
 
 /// cuDNN's names of its data types, without `CUDNN_DATA_`.

@@ -7,6 +7,8 @@ mod workspace;
 
 use std::ffi::c_void;
 
+use vramfit_vgpu_cost::Work;
+
 use crate::activity;
 use crate::data_type::{self, cuda_name};
 use crate::entry::{Out, entry_points};
@@ -34,7 +36,7 @@ static PARAMETERS: Handles<()> = Handles::new();
 /// succeeded.
 fn solved(call: &'static str, handle: Handle, info: *mut c_void, problems: i64) -> i32 {
     let Some(stream) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    let given = stream.solve(call, info, problems);
+    let given = stream.solve(call, Work::Unknown, info, problems);
     given.map_or(status::EXECUTION_FAILED, |()| status::SUCCESS)
 }
 

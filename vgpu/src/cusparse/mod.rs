@@ -10,6 +10,8 @@ mod workspace;
 
 use std::ffi::{c_char, c_void};
 
+use vramfit_vgpu_cost::Work;
+
 use crate::activity;
 use crate::entry::{Out, entry_points};
 use crate::handles::{Handles, NotOpened};
@@ -36,13 +38,18 @@ fn known(handle: Handle) -> i32 {
 
 /// Counts one launch of `call`.
 fn launched(call: &'static str, handle: Handle) -> i32 {
-    launch(call, handle, move || activity::launched(call))
+    launch(call, Work::Unknown, handle, move || activity::launched(call))
 }
 
-/// Gives the stream of `handle` what call `call` launches.
-fn launch(call: &'static str, handle: Handle, work: impl Fn() + Send + Sync + 'static) -> i32 {
+/// Gives the stream of `handle` what call `call` launches, which asks `work` of the device.
+fn launch(
+    call: &'static str,
+    work: Work,
+    handle: Handle,
+    effect: impl Fn() + Send + Sync + 'static,
+) -> i32 {
     let Some(stream) = HANDLES.get(handle) else { return status::NOT_INITIALIZED };
-    stream.launch(call, work).map_or(status::EXECUTION_FAILED, |()| status::SUCCESS)
+    stream.launch(call, work, effect).map_or(status::EXECUTION_FAILED, |()| status::SUCCESS)
 }
 
 /// Tells the size of a buffer, if what it is for is known.

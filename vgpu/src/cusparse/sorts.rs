@@ -2,6 +2,8 @@
 
 use std::ffi::c_void;
 
+use vramfit_vgpu_cost::Work;
+
 use super::{Handle, known, launch, launched, needs, status, workspace};
 use crate::entry::{Out, entry_points, typed_entry_points};
 use crate::{activity, address_space, copy};
@@ -37,7 +39,7 @@ entry_points! { on_panic = status::INTERNAL_ERROR;
         if !on_device {
             tell();
         }
-        launch("cusparseXcsrgeam2Nnz", handle, move || {
+        launch("cusparseXcsrgeam2Nnz", Work::Unknown, handle, move || {
             activity::launched("cusparseXcsrgeam2Nnz");
             if on_device {
                 tell();

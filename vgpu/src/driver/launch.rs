@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::device::code;
 use super::function::{Function, function};
 use crate::entry::{In, entry_points};
-use crate::launch::{self, Arguments};
+use crate::launch::{self, Arguments, Launch};
 use crate::occupancy::most_threads;
 use crate::runtime::status::{INVALID_VALUE, LAUNCH_OUT_OF_RESOURCES, Status, UNKNOWN};
 use crate::runtime::{MAX_BLOCK, MAX_GRID, ready};
@@ -83,12 +83,12 @@ fn check(function: &Function, configuration: &Configuration) -> Result<(), Statu
     Ok(())
 }
 
-fn run(handle: *mut c_void, configuration: Configuration) -> Status {
+fn run(handle: *mut c_void, configuration: Configuration, arguments: Arguments) -> Status {
     code(ready().and_then(|_| function(handle)).and_then(|function| {
         check(&function, &configuration)?;
         local_memory::hold(device::current(), function.needs.local_bytes)?;
-        // Arguments of such kernels have no known types, and none of them is a fill.
-        launch::launch_kernel(function.kernel, std::ptr::null(), configuration.stream)
+        let Configuration { grid, block, stream, .. } = configuration;
+        launch::launch_kernel(function.kernel, Launch { grid, block, arguments, stream })
     }))
 }
 
@@ -106,11 +106,11 @@ entry_points! {
         block_z: c_uint,
         shared_bytes: c_uint,
         stream: *mut c_void,
-        _arguments: Arguments,
+        arguments: Arguments,
         _extra: *const *const c_void,
     ) -> Status {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        run(handle, Configuration::plain(grid, block, shared_bytes, stream))
+        run(handle, Configuration::plain(grid, block, shared_bytes, stream), arguments)
     }
 
     /// Launches a kernel whose blocks wait for each other.
@@ -124,19 +124,19 @@ entry_points! {
         block_z: c_uint,
         shared_bytes: c_uint,
         stream: *mut c_void,
-        _arguments: Arguments,
+        arguments: Arguments,
     ) -> Status {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        run(handle, Configuration::plain(grid, block, shared_bytes, stream))
+        run(handle, Configuration::plain(grid, block, shared_bytes, stream), arguments)
     }
 
     /// Launches a kernel with attributes.
     fn cuLaunchKernelEx(
         configuration: In<Configuration>,
         handle: *mut c_void,
-        _arguments: Arguments,
+        arguments: Arguments,
         _extra: *const *const c_void,
     ) -> Status {
-        configuration.get().map_or(INVALID_VALUE, |configuration| run(handle, configuration))
+        configuration.get().map_or(INVALID_VALUE, |it| run(handle, it, arguments))
     }
 }

@@ -2,6 +2,8 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
+use vramfit_vgpu_cost::Work;
+
 use super::context;
 use super::device::code;
 use crate::entry::{Out, entry_points};
@@ -29,7 +31,7 @@ fn copied_in_order(
     bytes: usize,
     stream: *mut c_void,
 ) -> Status {
-    code(ordered(stream, Kind::Copy, "cuMemcpyAsync", move || {
+    code(ordered(stream, Kind::Copy, "cuMemcpyAsync", Work::Unknown, move || {
         copy::copy(target as *mut c_void, source as *const c_void, bytes)
     }))
 }
@@ -163,7 +165,7 @@ entry_points! {
         bytes: usize,
         stream: *mut c_void,
     ) -> Status {
-        code(ordered(stream, Kind::Set, "cuMemsetAsync", move || {
+        code(ordered(stream, Kind::Set, "cuMemsetAsync", Work::Unknown, move || {
             copy::set(target as *mut c_void, value, bytes)
         }))
     }

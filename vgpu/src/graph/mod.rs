@@ -3,11 +3,15 @@
 pub(crate) mod capture;
 mod dot;
 
+use std::borrow::Cow;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use vramfit_vgpu_cost::Work;
+
 pub(crate) use dot::print;
 
+use crate::clock;
 use crate::handles::Handles;
 use crate::memory::OutOfMemory;
 use crate::memory::graph::{GraphMemory, Lease};
@@ -26,17 +30,26 @@ pub(crate) enum Kind {
     Free = 11,
 }
 
+impl Kind {
+    /// Whether the device is busy with it.
+    fn takes_time(self) -> bool {
+        matches!(self, Self::Kernel | Self::Copy | Self::Set)
+    }
+}
+
 /// What a launch does of a node.
-type Work = Arc<dyn Fn() + Send + Sync>;
+type Effect = Arc<dyn Fn() + Send + Sync>;
 
 /// One step of a graph.
 #[derive(Clone)]
 pub(crate) struct Node {
     kind: Kind,
-    name: String,
+    name: Cow<'static, str>,
     /// The nodes that come before, by index.
     after: Vec<usize>,
+    /// What it asks of the device.
     work: Work,
+    effect: Effect,
 }
 
 /// A graph, still growing while its capture lasts.
@@ -104,9 +117,9 @@ impl Graph {
     }
 
     /// Adds a node; its index.
-    fn add(&self, kind: Kind, name: String, after: Vec<usize>, work: Work) -> usize {
+    fn add(&self, node: Node) -> usize {
         let mut nodes = self.nodes();
-        nodes.push(Node { kind, name, after, work });
+        nodes.push(node);
         nodes.len() - 1
     }
 
@@ -154,7 +167,10 @@ impl Executable {
     /// Does its work. Nodes were captured after those that they follow.
     pub(crate) fn run(&self) {
         for node in &self.nodes {
-            (node.work)();
+            (node.effect)();
+            if node.kind.takes_time() {
+                clock::run(&node.name, &node.work);
+            }
         }
     }
 }

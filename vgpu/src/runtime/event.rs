@@ -4,6 +4,8 @@ use std::ffi::{c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use vramfit_vgpu_cost::Work;
+
 use super::device::ready;
 use super::status::{
     CAPTURED_EVENT, INVALID_RESOURCE_HANDLE, INVALID_VALUE, Status, UNKNOWN, status,
@@ -90,7 +92,7 @@ fn record(handle: *mut c_void, on: *mut c_void, flags: c_uint) -> Result<(), Sta
     let happens = move || moment.store(activity::launches() + 1, Ordering::Relaxed);
     if flags & EXTERNAL != 0 {
         event.set_mark(None);
-        return capture::submit(on, Kind::RecordEvent, "cudaEventRecord", happens);
+        return capture::submit(on, Kind::RecordEvent, "cudaEventRecord", Work::Unknown, happens);
     }
     let mark = capture::mark(on)?;
     if mark.is_none() {
@@ -106,7 +108,7 @@ pub(super) fn wait_on(on: *mut c_void, handle: *mut c_void, flags: c_uint) -> Re
     stream(on)?;
     let event = event(handle)?;
     if flags & EXTERNAL != 0 {
-        return capture::submit(on, Kind::WaitEvent, "cudaStreamWaitEvent", || ());
+        return capture::submit(on, Kind::WaitEvent, "cudaStreamWaitEvent", Work::Unknown, || ());
     }
     // Who waits for what was never recorded waits for nothing.
     let mark = event.mark();

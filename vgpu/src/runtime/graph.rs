@@ -3,6 +3,8 @@
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::path::Path;
 
+use vramfit_vgpu_cost::Work;
+
 use super::device::checked;
 use super::status::{INVALID_VALUE, Status, UNKNOWN, status};
 use super::stream::stream;
@@ -22,7 +24,7 @@ pub(crate) fn launch(handle: *mut c_void, on: *mut c_void) -> Result<(), Status>
     let executable = graph::executable(handle).ok_or(INVALID_VALUE)?;
     stream(on)?;
     executable.prepare()?;
-    capture::submit(on, Kind::Graph, "graph", move || executable.run())
+    capture::submit(on, Kind::Graph, "graph", Work::Unknown, move || executable.run())
 }
 
 /// Hands out a list of handles as CUDA does: all of them counted, as many written as there is room.

@@ -2,6 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
+use vramfit_vgpu_cost::Work;
+
 use super::device::{checked, ready};
 use super::host::host_range;
 use super::managed;
@@ -10,7 +12,7 @@ use crate::entry::{Out, entry_points};
 use crate::graph::{Kind, capture};
 use crate::memory::pool;
 use crate::nccl::watchdog;
-use crate::{address_space, copy, device, memory};
+use crate::{address_space, clock, copy, device, memory};
 
 /// The part of `cudaPointerAttributes` that CUDA 12 and 13 share.
 #[repr(C)]
@@ -67,18 +69,24 @@ pub(crate) fn free_device(pointer: *mut c_void) -> Result<(), Status> {
     )
 }
 
-/// Gives `stream` work that may fail if it is done now: `work` is captured, or done and its result
-/// the call's.
+/// Gives `stream` what asks `work` of the device and may fail if it is done now: `effect` is captured, or
+/// done and its result the call's.
 pub(crate) fn ordered(
     stream: *mut c_void,
     kind: Kind,
-    name: &str,
-    work: impl Fn() -> bool + Send + Sync + Copy + 'static,
+    name: &'static str,
+    work: Work,
+    effect: impl Fn() -> bool + Send + Sync + Copy + 'static,
 ) -> Result<(), Status> {
-    let captured = capture::take(stream, kind, name, move || {
-        work();
+    let captured = capture::take(stream, kind, name, &work, move || {
+        effect();
     })?;
-    valid_or_refused(captured || work())
+    if captured {
+        return Ok(());
+    }
+    valid_or_refused(effect())?;
+    clock::run(name, &work);
+    Ok(())
 }
 
 /// Copies at once, after the host has waited for the device.
@@ -108,7 +116,7 @@ fn copy_ordered(
     stream: *mut c_void,
 ) -> Result<(), Status> {
     let (target, source) = (target as usize, source as usize);
-    ordered(stream, Kind::Copy, "cudaMemcpyAsync", move || {
+    ordered(stream, Kind::Copy, "cudaMemcpyAsync", Work::Unknown, move || {
         copy::copy(target as *mut c_void, source as *const c_void, bytes)
     })
 }
@@ -193,7 +201,7 @@ entry_points! {
         stream: *mut c_void,
     ) -> Status {
         let (target, source) = (target as usize, source as usize);
-        status(ordered(stream, Kind::Copy, "cudaMemcpy2DAsync", move || {
+        status(ordered(stream, Kind::Copy, "cudaMemcpy2DAsync", Work::Unknown, move || {
             let (target, source) = (target as *mut c_void, source as *const c_void);
             copy::copy_2d(target, target_pitch, source, source_pitch, width, rows)
         }))
@@ -212,7 +220,7 @@ entry_points! {
         stream: *mut c_void,
     ) -> Status {
         let target = target as usize;
-        status(ordered(stream, Kind::Set, "cudaMemsetAsync", move || {
+        status(ordered(stream, Kind::Set, "cudaMemsetAsync", Work::Unknown, move || {
             copy::set(target as *mut c_void, value as u8, bytes)
         }))
     }

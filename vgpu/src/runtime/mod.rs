@@ -41,3 +41,9 @@ pub(crate) struct Dim3 {
     y: u32,
     z: u32,
 }
+
+impl From<Dim3> for [u32; 3] {
+    fn from(it: Dim3) -> Self {
+        [it.x, it.y, it.z]
+    }
+}

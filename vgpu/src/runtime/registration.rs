@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use super::status::{INVALID_VALUE, SUCCESS, Status, UNKNOWN, status};
 use super::{Dim3, symbol};
 use crate::entry::{In, Out, entry_points};
-use crate::launch::{self, Arguments};
+use crate::launch::{self, Arguments, Launch};
 use crate::{fat_binary, kernel};
 
 /// What `<<<grid, block, shared, stream>>>` was told, between push and pop.
@@ -24,8 +24,15 @@ thread_local! {
     static CONFIGURATION: Cell<Configuration> = Cell::default();
 }
 
-fn launch(stub: *const c_void, arguments: Arguments, stream: *mut c_void) -> Status {
-    status(launch::launch(stub, arguments, stream))
+fn launch(
+    stub: *const c_void,
+    grid: Dim3,
+    block: Dim3,
+    arguments: Arguments,
+    stream: *mut c_void,
+) -> Status {
+    let (grid, block) = (grid.into(), block.into());
+    status(launch::launch(stub, Launch { grid, block, arguments, stream }))
 }
 
 /// `cudaLaunchConfig_t`.
@@ -139,37 +146,37 @@ entry_points! {
     /// Launches a kernel (CUDA 13's compiled code).
     fn __cudaLaunchKernel(
         kernel: *const c_void,
-        _grid: Dim3,
-        _block: Dim3,
+        grid: Dim3,
+        block: Dim3,
         arguments: Arguments,
         _shared_bytes: usize,
         stream: *mut c_void,
     ) -> Status {
-        launch(kernel, arguments, stream)
+        launch(kernel, grid, block, arguments, stream)
     }
 
     /// Launches a kernel.
     fn cudaLaunchKernel(
         stub: *const c_void,
-        _grid: Dim3,
-        _block: Dim3,
+        grid: Dim3,
+        block: Dim3,
         arguments: Arguments,
         _shared_bytes: usize,
         stream: *mut c_void,
     ) -> Status {
-        launch(stub, arguments, stream)
+        launch(stub, grid, block, arguments, stream)
     }
 
     /// Launches a kernel whose blocks wait for each other.
     fn cudaLaunchCooperativeKernel(
         stub: *const c_void,
-        _grid: Dim3,
-        _block: Dim3,
+        grid: Dim3,
+        block: Dim3,
         arguments: Arguments,
         _shared_bytes: usize,
         stream: *mut c_void,
     ) -> Status {
-        launch(stub, arguments, stream)
+        launch(stub, grid, block, arguments, stream)
     }
 
     /// Launches a kernel with attributes.
@@ -181,6 +188,7 @@ entry_points! {
         let Some(configuration) = configuration.get() else {
             return status(Err(INVALID_VALUE));
         };
-        launch(stub, arguments, configuration.stream)
+        let LaunchConfiguration { grid, block, stream, .. } = configuration;
+        launch(stub, grid, block, arguments, stream)
     }
 }

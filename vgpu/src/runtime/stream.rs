@@ -4,6 +4,8 @@ use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use vramfit_vgpu_cost::Work;
+
 use super::device::ready;
 use super::status::{INVALID_RESOURCE_HANDLE, Status, UNKNOWN, status};
 use crate::device;
@@ -157,7 +159,7 @@ entry_points! {
     ) -> Status {
         let argument = argument as usize;
         status(stream(handle).and_then(|_| {
-            capture::submit(handle, Kind::Host, "cudaLaunchHostFunc", move || {
+            capture::submit(handle, Kind::Host, "cudaLaunchHostFunc", Work::Unknown, move || {
                 if let Some(function) = function {
                     // SAFETY: the program gave both the function and its argument for this call, and
                     // in a capture for each launch of its graph.

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 use vramfit::units::Bytes;
+use vramfit_vgpu_cost::Speed;
 use vramfit_vgpu_schema::{Description, Device, SCHEMA, folder};
 
 /// A virtual GPU; its folder goes when it is dropped.
@@ -36,6 +37,7 @@ impl Machine {
             memory_bus_bits: 192,
             pci_device_id: 0x2504_10de,
             power_limit_milliwatts: 170_000,
+            speed: Speed::small(),
         };
         let description = Description {
             schema: SCHEMA,

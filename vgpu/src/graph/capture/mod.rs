@@ -7,24 +7,27 @@
 mod forbidden;
 mod order;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
+use vramfit_vgpu_cost::Work;
+
 pub(crate) use forbidden::{
     exchange_mode, forbid_captured, forbid_device, forbid_stream, forbid_unsafe,
 };
 pub(crate) use order::{Mark, mark, wait};
 
-use super::{Graph, Kind, destroy, node_handle};
+use super::{Effect, Graph, Kind, Node, destroy, node_handle};
 use crate::runtime::status::{
     ILLEGAL_STATE, INITIALIZATION_ERROR, INVALID_VALUE, STREAM_CAPTURE_IMPLICIT,
     STREAM_CAPTURE_INVALIDATED, STREAM_CAPTURE_UNJOINED, STREAM_CAPTURE_UNMATCHED,
     STREAM_CAPTURE_UNSUPPORTED, STREAM_CAPTURE_WRONG_THREAD, Status,
 };
-use crate::{device, memory};
+use crate::{clock, device, memory};
 
 /// `cudaStreamCaptureMode`.
 mod mode {
@@ -216,10 +219,17 @@ fn entered(captures: &mut [Capture], stream: *mut c_void) -> Result<Option<&mut 
 
 impl Capture {
     /// Adds a node behind what `stream` was given last.
-    fn add(&mut self, stream: *mut c_void, kind: Kind, name: &str, work: super::Work) {
+    fn add(
+        &mut self,
+        stream: *mut c_void,
+        kind: Kind,
+        name: impl Into<Cow<'static, str>>,
+        work: Work,
+        effect: Effect,
+    ) {
         let tip = self.streams.entry(stream as usize).or_default();
         let after = std::mem::take(&mut tip.after);
-        tip.after = vec![self.graph.add(kind, name.to_owned(), after, work)];
+        tip.after = vec![self.graph.add(Node { kind, name: name.into(), after, work, effect })];
     }
 }
 
@@ -228,22 +238,27 @@ fn refuse_forked() -> Result<(), Status> {
     if device::forked() { Err(INITIALIZATION_ERROR) } else { Ok(()) }
 }
 
-/// Gives `stream` work called `name`: it is captured or, outside of a capture, done.
+/// Gives `stream` what is called `name` and asks `work` of the device: it is captured or, outside of a
+/// capture, done. `effect` is what really happens.
 pub(crate) fn submit(
     stream: *mut c_void,
     kind: Kind,
-    name: &str,
-    work: impl Fn() + Send + Sync + 'static,
+    name: &'static str,
+    work: Work,
+    effect: impl Fn() + Send + Sync + 'static,
 ) -> Result<(), Status> {
     refuse_forked()?;
     if any() {
         let mut captures = lock();
         if let Some(capture) = entered(&mut captures, stream)? {
-            capture.add(stream, kind, name, Arc::new(work));
+            capture.add(stream, kind, name, work, Arc::new(effect));
             return Ok(());
         }
     }
-    work();
+    effect();
+    if kind.takes_time() {
+        clock::run(name, &work);
+    }
     Ok(())
 }
 
@@ -251,14 +266,15 @@ pub(crate) fn submit(
 pub(crate) fn take(
     stream: *mut c_void,
     kind: Kind,
-    name: &str,
-    work: impl Fn() + Send + Sync + 'static,
+    name: &'static str,
+    work: &Work,
+    effect: impl Fn() + Send + Sync + 'static,
 ) -> Result<bool, Status> {
     refuse_forked()?;
     if any()
         && let Some(capture) = entered(&mut lock(), stream)?
     {
-        capture.add(stream, kind, name, Arc::new(work));
+        capture.add(stream, kind, name, work.clone(), Arc::new(effect));
         return Ok(true);
     }
     Ok(false)
@@ -270,7 +286,8 @@ pub(crate) fn allocate(stream: *mut c_void, bytes: u64) -> Result<Option<u64>, S
         && let Some(capture) = entered(&mut lock(), stream)?
     {
         let address = capture.graph.memory.allocate(bytes)?;
-        capture.add(stream, Kind::Allocate, &format!("{bytes} bytes"), Arc::new(|| ()));
+        let name = format!("{bytes} bytes");
+        capture.add(stream, Kind::Allocate, name, Work::Unknown, Arc::new(|| ()));
         return Ok(Some(address));
     }
     Ok(None)
@@ -289,7 +306,8 @@ pub(crate) fn free(stream: *mut c_void, address: u64) -> Result<bool, Status> {
         capture.add(
             stream,
             Kind::Free,
-            &format!("{address:#x}"),
+            format!("{address:#x}"),
+            Work::Unknown,
             Arc::new(move || {
                 if !own {
                     memory::graph::free(address);

@@ -221,6 +221,7 @@ fn step(step: Step) -> &'static str {
         Step::Plain => "plain",
         Step::MixedPrecision => "+ mixed precision",
         Step::Accumulation => "+ accumulation",
+        Step::SelectiveCheckpointing => "+ checkpointing in part",
         Step::Checkpointing => "+ checkpointing",
     }
 }

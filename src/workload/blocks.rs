@@ -73,7 +73,7 @@ impl Blocks {
     }
 
     /// Blocks in a row, as the first and the last of each row.
-    fn rows(self) -> Vec<(u32, u32)> {
+    pub fn rows(self) -> Vec<(u32, u32)> {
         let mut rows: Vec<(u32, u32)> = Vec::new();
         for block in self.iter() {
             match rows.last_mut() {

@@ -59,6 +59,7 @@ pub(super) fn run(
         workload: workload.clone(),
         goal: *goal,
         settings: vec![*setting],
+        selective: Vec::new(),
         objective: Objective::default(),
         quiet: true,
     };

@@ -53,6 +53,7 @@ pub(super) fn run(
     let setup = choose_gpu::setup(&args.device);
     let chosen = choose_gpu::choose(&args.device, catalog, output)?;
     let settings = settings::all(&workload.subject, &args.precision, &args.checkpoint, &chosen)?;
+    let selective = settings::selective(&workload.subject, &args.checkpoint, &settings);
     let gpu = chosen.open(setup, ranks)?;
     let launch = launch(&workload.subject, &args.measuring)?;
     let mut planner = Planner {
@@ -63,6 +64,7 @@ pub(super) fn run(
         workload,
         goal,
         settings,
+        selective,
         objective: match args.objective {
             Asked::Throughput => Objective::Throughput,
             Asked::MicroBatch => Objective::MicroBatch,

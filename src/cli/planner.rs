@@ -11,8 +11,8 @@ use crate::probe::{
     Campaign, Change, Findings, GpuProber, Launch, Prober, Record, Verified, verify,
 };
 use crate::profile::Catalog;
-use crate::solve;
-use crate::workload::{Goal, Values, Workload};
+use crate::solve::{self, Selective};
+use crate::workload::{Goal, Precision, Values, Workload};
 
 /// A card that differs from its twin by more than this deserves a note.
 const TWIN_TOLERANCE: f64 = 0.02;
@@ -26,6 +26,8 @@ pub(super) struct Planner<'a> {
     pub(super) workload: Workload,
     pub(super) goal: Goal,
     pub(super) settings: Vec<Setting>,
+    /// Precisions of these in which blocks to checkpoint are to be chosen.
+    pub(super) selective: Vec<Precision>,
     pub(super) objective: Objective,
     /// Shows no progress.
     pub(super) quiet: bool,
@@ -87,6 +89,7 @@ impl Planner<'_> {
             ladder,
             would_fit,
             measurements: Vec::new(),
+            surveys: Vec::new(),
             grounds: gathered.grounds,
             notes: Vec::new(),
             incomplete: incomplete || untried.is_some(),
@@ -98,6 +101,7 @@ impl Planner<'_> {
         plan.notes.extend(self.interval(&plan, std::mem::take(&mut gathered.sizes)));
         plan.notes.extend(notes::of_platform(self.platform(), self.setup, budget));
         plan.notes.extend(allocator::notes());
+        plan.surveys = gathered.findings.surveys;
         plan.measurements = gathered.findings.measurements;
         Ok(plan)
     }
@@ -119,6 +123,7 @@ impl Planner<'_> {
         };
         let mut findings =
             campaign.run(prober.as_mut(), &mut |findings| progress.update(findings))?;
+        notes.extend(self.choose_blocks(&mut findings, prober.as_mut(), progress));
         if matches!(gpu, Gpu::Virtual(_)) {
             self.measure_ladder(&mut findings, prober.as_mut());
         }
@@ -154,7 +159,30 @@ impl Planner<'_> {
             return Ok(Vec::new());
         }
         self.settings = plain;
+        self.selective.clear();
         Ok(vec![Note::NoCheckpointing])
+    }
+
+    /// Checkpointing in part, where full checkpointing makes larger micro-batches fit.
+    fn choose_blocks(
+        &self,
+        findings: &mut Findings,
+        prober: &mut dyn GpuProber,
+        progress: &mut Progress,
+    ) -> Option<Note> {
+        let budget = self.gpu.budget().budget;
+        let selective = Selective { workload: &self.workload, goal: &self.goal, budget };
+        for precision in &self.selective {
+            if findings.interrupted || findings.stopped_by.is_some() {
+                return None;
+            }
+            match selective.search(*precision, findings, prober) {
+                Ok(None) => progress.update(findings),
+                Ok(Some(reason)) => return Some(Note::BlocksNotChosen { reason }),
+                Err(error) => findings.end(&error),
+            }
+        }
+        None
     }
 
     fn measure_ladder(&self, findings: &mut Findings, prober: &mut dyn Prober) {

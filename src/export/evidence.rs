@@ -96,6 +96,7 @@ fn is_for_training(note: &Note) -> bool {
         | Note::ChangesUntried { .. }
         | Note::RankedWithoutTimes
         | Note::NoCheckpointing
+        | Note::BlocksNotChosen { .. }
         | Note::AsTheCommandDoes { .. }
         | Note::OwnAccumulation { .. }
         | Note::EndedEarly

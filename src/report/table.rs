@@ -6,6 +6,7 @@ use super::Report;
 use crate::measurement::{EvidenceKind, Memory, Setting};
 use crate::plan::{Choice, Plan, Rung, Step, Versions};
 use crate::units::Bytes;
+use crate::workload::Checkpointing;
 
 const WIDTH: u16 = 100;
 /// Cells of the bar that stands for the budget.
@@ -26,10 +27,10 @@ impl Report for Table {
         parts.push(budget(plan));
         if let Some(choice) = &plan.recommendation {
             parts.push(stack(&choice.memory, plan.budget.budget));
-            parts.push(choices(choice, &plan.alternatives));
+            parts.push(choices(choice, plan));
         }
         if plan.ladder.iter().any(|rung| rung.device_peak.is_some()) {
-            parts.push(ladder(&plan.ladder));
+            parts.push(ladder(plan));
         }
         if !plan.notes.is_empty() {
             let notes = plan.notes.iter().map(|note| bullet(&note.to_string()));
@@ -157,19 +158,19 @@ fn bar(below: Bytes, bytes: Bytes, budget: Bytes) -> String {
         + &"·".repeat(BAR - end)
 }
 
-fn choices(best: &Choice, others: &[Choice]) -> String {
+fn choices(best: &Choice, plan: &Plan) -> String {
     let mut grid = grid();
     let timed = best.samples_per_second.is_some();
     let mut header =
         vec!["", "precision", "checkpointing", "micro-batch", "steps", "device peak", "next"];
     header.extend(timed.then_some("samples/s"));
     grid.set_header(header);
-    for (index, choice) in std::iter::once(best).chain(others).enumerate() {
+    for (index, choice) in std::iter::once(best).chain(&plan.alternatives).enumerate() {
         let rest = choice.remainder.map_or_else(String::new, |rest| format!(" + {rest}"));
         let mut row = vec![
             if index == 0 { "->".to_owned() } else { String::new() },
             choice.precision.to_string(),
-            choice.checkpointing.to_string(),
+            checkpointing(choice.checkpointing, plan),
             format!("{}{rest}", choice.micro_batch),
             choice.accumulation.to_string(),
             choice.memory.device_peak.to_string(),
@@ -188,7 +189,18 @@ fn choices(best: &Choice, others: &[Choice]) -> String {
     format!("Settings that reach the target\n{}", indent(&grid.to_string()))
 }
 
-fn ladder(rungs: &[Rung]) -> String {
+/// Its name; of some blocks how many, which is shorter.
+fn checkpointing(checkpointing: Checkpointing, plan: &Plan) -> String {
+    match (checkpointing, plan.block_count()) {
+        (Checkpointing::Blocks(blocks), Some(all)) => {
+            format!("{} of {all} blocks", blocks.count())
+        }
+        _ => checkpointing.to_string(),
+    }
+}
+
+fn ladder(plan: &Plan) -> String {
+    let rungs = &plan.ladder;
     let mut grid = grid();
     let at = rungs.first().map_or(1, |rung| rung.micro_batch);
     let peak = format!("peak at {at}");
@@ -203,7 +215,7 @@ fn ladder(rungs: &[Rung]) -> String {
         };
         grid.add_row([
             step(rung.step).to_owned(),
-            Setting { precision: rung.precision, checkpointing: rung.checkpointing }.to_string(),
+            setting(rung, plan),
             rung.device_peak.map_or_else(|| "out of memory".to_owned(), |peak| peak.to_string()),
             change,
             rung.largest_micro_batch.map_or_else(|| "none".to_owned(), |size| size.to_string()),
@@ -216,12 +228,22 @@ fn ladder(rungs: &[Rung]) -> String {
     format!("What each step buys\n{}\n  {meaning}", indent(&grid.to_string()))
 }
 
+fn setting(rung: &Rung, plan: &Plan) -> String {
+    let Rung { precision, checkpointing, .. } = *rung;
+    match checkpointing {
+        Checkpointing::Blocks(_) => {
+            format!("{precision}, checkpointing {}", self::checkpointing(checkpointing, plan))
+        }
+        _ => Setting { precision, checkpointing }.to_string(),
+    }
+}
+
 fn step(step: Step) -> &'static str {
     match step {
         Step::Plain => "plain",
         Step::MixedPrecision => "+ mixed precision",
         Step::Accumulation => "+ accumulation",
-        Step::SelectiveCheckpointing => "+ checkpointing in part",
+        Step::SelectiveCheckpointing => "+ selective",
         Step::Checkpointing => "+ checkpointing",
     }
 }

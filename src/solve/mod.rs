@@ -2,6 +2,8 @@
 
 mod ladder;
 mod rank;
+mod selection;
+mod selective;
 
 use crate::measurement::{EvidenceKind, Point, Verdict};
 use crate::plan::{Choice, Next, Objective};
@@ -11,6 +13,7 @@ use crate::workload::Goal;
 
 pub use ladder::{Compared, compared, ladder};
 pub use rank::recomputation;
+pub use selective::Selective;
 
 /// The settings that reach the target within the budget, the best first. Each was run as it stands.
 /// `mixed_pays` tells whether the GPU computes faster in 16 bits; it matters where times are not known.

@@ -101,7 +101,7 @@ def main():
     time.sleep(float(os.environ.get("FAKE_IMPORT", 0)))
     say(
         reply="ready",
-        protocol=99 if what == "protocol" else 2,
+        protocol=99 if what == "protocol" else 3,
         version="9.9.9" if what == "version" else os.environ.get("FAKE_VERSION", "0.1.0"),
         pid=os.getpid(),
         torch="2.11.0",

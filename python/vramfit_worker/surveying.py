@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_map
 
 from . import checkpointing
 from .definition import Definition
+from .faults import PointFault
 from .placing import DEVICE, place
 from .training import Recipe, Trainer, now
 
@@ -28,18 +29,23 @@ class BlockCost:
 def survey(definition: Definition, recipe: Recipe) -> list[dict[str, Any]]:
     """Runs each block by itself in one forward pass. Otherwise all are checkpointed, so that no more
     than one block at a time is whole in memory."""
-    costs: list[BlockCost] = []
-    run = functools.partial(_run, costs)
     found = checkpointing.blocks(definition)
+    # Of each block, one entry each time that it runs.
+    costs: list[list[BlockCost]] = [[] for _ in found]
     place(definition.model)
-    undo = [checkpointing.replace_forward(block, run) for block in found]
+    undo = [
+        checkpointing.replace_forward(block, functools.partial(_run, cost))
+        for block, cost in zip(found, costs, strict=True)
+    ]
     try:
         trainer = Trainer(definition, recipe)
         trainer.forward(recipe.micro_batch)
     finally:
         for one in undo:
             one()
-    return [asdict(cost) for cost in costs]
+    if any(len(cost) != 1 for cost in costs):
+        raise PointFault("the model does not run each of its blocks once in a forward pass")
+    return [asdict(cost) for (cost,) in costs]
 
 
 def _run(

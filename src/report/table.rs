@@ -232,7 +232,7 @@ fn setting(rung: &Rung, plan: &Plan) -> String {
     let Rung { precision, checkpointing, .. } = *rung;
     match checkpointing {
         Checkpointing::Blocks(_) => {
-            format!("{precision}, checkpointing {}", self::checkpointing(checkpointing, plan))
+            format!("{precision}, {}", self::checkpointing(checkpointing, plan))
         }
         _ => Setting { precision, checkpointing }.to_string(),
     }

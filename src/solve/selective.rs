@@ -94,6 +94,9 @@ impl Selective<'_> {
             Ok(blocks) => blocks,
             Err(reason) => return Ok(Err(reason)),
         };
+        if blocks.is_empty() {
+            return Ok(Ok(None));
+        }
         let survey = Survey { setting: all.setting, micro_batch, blocks: blocks.clone() };
         findings.surveys.push(survey);
         let none = self.unchecked(point(Checkpointing::None), &blocks, full, findings);

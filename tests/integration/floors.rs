@@ -9,7 +9,7 @@ const FLOORS: &[&[&str]] = &[
     &["units", "error", "destination"],
     &["profile", "snapshot"],
     &["workload"],
-    &["measurement", "device"],
+    &["measurement", "device", "survey"],
     &["probe"],
     &["replay"],
     &["solve", "plan", "comparison"],

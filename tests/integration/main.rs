@@ -31,6 +31,7 @@ mod profiles;
 mod replay;
 /// `vramfit run`.
 mod run;
+mod selective;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.
 mod training;
 /// How the end of a worker is read and worded.

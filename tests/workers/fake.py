@@ -5,6 +5,7 @@ FAKE_FIXED, FAKE_SAMPLE, FAKE_CAPACITY: MiB; bf16 and fp16 halve what a sample t
 FAKE_CARD, FAKE_CARD_SAMPLE: where `$VRAMFIT_VGPU` is FAKE_CARD, this sample counts, not its twin's.
 FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro-batch>!once`.
 `interrupt-fused` interrupts where a fused optimizer step is tried.
+FAKE_BLOCKS: blocks of the model, which share three quarters of what a sample takes; 0 are none to see.
 FAKE_PIDS: file to which each worker appends its process id.
 FAKE_IMPORT: seconds that it takes to be ready, as one in Python does that imports a user's file.
 """
@@ -72,7 +73,11 @@ def outcome(point):
         sample = number("FAKE_CARD_SAMPLE", 100)
     if setting["precision"] in ("bf16", "fp16"):
         sample //= 2
-    if setting["checkpointing"] != "none":
+    checkpointing = setting["checkpointing"]
+    if isinstance(checkpointing, dict) and "blocks" in checkpointing:
+        chosen = checkpointing["blocks"]
+        sample -= sample * 3 * len(chosen) // (4 * int(os.environ["FAKE_BLOCKS"]))
+    elif checkpointing != "none":
         sample //= 4
     peak = number("FAKE_FIXED", 500) + sample * size
     if peak > number("FAKE_CAPACITY", 3000):
@@ -90,6 +95,18 @@ def outcome(point):
     )
     retries = int(size == int(os.environ.get("FAKE_TIGHT", 0)))
     return {"ran": {"memory": memory, "allocator_retries": retries, "step_seconds": 0.01}}, peak
+
+
+def survey(point):
+    count = int(os.environ.get("FAKE_BLOCKS", 0))
+    sample = int(os.environ.get("FAKE_SAMPLE", 100)) * MIB * point["micro_batch"]
+    if point["setting"]["precision"] in ("bf16", "fp16"):
+        sample //= 2
+    # The first takes twice as long as the others.
+    return [
+        {"saved": sample * 3 // (4 * count), "output": 0, "seconds": 0.002 if index == 0 else 0.001}
+        for index in range(count)
+    ]
 
 
 def main():
@@ -118,6 +135,9 @@ def main():
             continue
         if request["request"] == "release":
             say(reply="released")
+            continue
+        if request["request"] == "survey":
+            say(reply="surveyed", id=request["id"], blocks=survey(request["point"]), reason=None)
             continue
         fused = request["workload"]["optimizer_implementation"] == "fused"
         if what == "interrupt-fused" and fused:

@@ -88,8 +88,12 @@ fn run_blocks(
         family::build(workload, device).map_err(Failure::Refused)?;
     let blocks = Blocks::to_survey(device);
     let batch = network.batch(i64::from(point.micro_batch));
-    let _autocast = autocast(precision, device)?;
-    drop(network.loss(&batch, &blocks));
+    let loss = {
+        let _autocast = autocast(precision, device)?;
+        network.loss(&batch, &blocks)
+    };
+    // It frees the graph; one with derivatives of derivatives may hold itself otherwise.
+    loss.f_backward()?;
     Ok(blocks.into_costs())
 }
 

@@ -24,8 +24,8 @@ SWITCHES = (
     ("enable_gradient_checkpointing", "disable_gradient_checkpointing"),
 )
 
-# Under which names layers of transformers get a cache of keys and values to add to, which a layer that
-# runs twice would add to twice. Their own checkpointing takes it from them too.
+# Under which names layers of transformers get a cache of keys and values to add to, which a layer
+# that runs twice would add to twice. Their own checkpointing takes it from them too.
 CACHES = ("past_key_values", "past_key_value", "layer_past")
 
 Action = Callable[[], Any]
@@ -61,8 +61,10 @@ def blocks(definition: Definition) -> list[nn.Module]:
     """The blocks that can be checkpointed one by one, in the order of the model."""
     model, own = definition.model, definition.checkpoint
     if callable(own):
-        raise PointFault("`checkpoint` is a function, which does all or nothing; a list of modules "
-                         "can be done in part")
+        raise PointFault(
+            "`checkpoint` is a function, which does all or nothing; a list of modules can be done "
+            "in part"
+        )
     found = [model.get_submodule(name) for name in own] if own else _blocks(model)
     if not found:
         raise PointFault(NO_BLOCKS)
@@ -96,7 +98,9 @@ def _chosen(found: list[nn.Module], wanted: str | Mapping[str, Any]) -> list[nn.
         return found[:: wanted["every"]]
     last = max(wanted["blocks"], default=0)
     if last >= len(found):
-        raise PointFault(f"block {last} is to be checkpointed, and the model has {len(found)}, from 0")
+        raise PointFault(
+            f"block {last} is to be checkpointed, and the model has {len(found)}, from 0"
+        )
     return [found[index] for index in wanted["blocks"]]
 
 

@@ -27,8 +27,8 @@ class BlockCost:
 
 
 def survey(definition: Definition, recipe: Recipe) -> list[dict[str, Any]]:
-    """Runs each block by itself in one forward pass. Otherwise all are checkpointed, so that no more
-    than one block at a time is whole in memory."""
+    """Runs each block by itself in one forward pass. Otherwise all are checkpointed, so that no
+    more than one block at a time is whole in memory."""
     found = checkpointing.blocks(definition)
     # Of each block, one entry each time that it runs.
     costs: list[list[BlockCost]] = [[] for _ in found]

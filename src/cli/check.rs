@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::args::{CheckArgs, DeviceArgs};
 use super::output::Output;
-use super::values::Checkpoint;
 use super::plan::{launch, record};
 use super::planner::Planner;
+use super::values::Checkpoint;
 use super::{allocator, choose_gpu, inputs, remedies, settings, twin};
 use crate::device::{Budget, Gpu, Setup};
 use crate::error::{Error, ErrorKind, ExitStatus};

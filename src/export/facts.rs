@@ -4,7 +4,9 @@ use super::template::{Facts, string};
 use super::{Recommended, evidence};
 use crate::profile::model::Architecture;
 use crate::report::wrap;
-use crate::workload::{Blocks, Checkpointing, Optimizer, OptimizerImplementation, Precision, Subject};
+use crate::workload::{
+    Blocks, Checkpointing, Optimizer, OptimizerImplementation, Precision, Subject,
+};
 
 /// Everything but the parts that are templates themselves.
 pub(super) fn of(recommended: Recommended<'_>) -> Facts {

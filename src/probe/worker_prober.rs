@@ -150,11 +150,7 @@ impl<'a> WorkerProber<'a> {
         }
     }
 
-    fn ask_for_survey(
-        &mut self,
-        workload: &Workload,
-        point: Point,
-    ) -> Result<Surveyed, Error> {
+    fn ask_for_survey(&mut self, workload: &Workload, point: Point) -> Result<Surveyed, Error> {
         let id = self.next_id;
         self.next_id += 1;
         let timeout = self.timeout + 2 * self.building;

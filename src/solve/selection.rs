@@ -61,11 +61,7 @@ impl Selection {
             whole = whole.max(before + signed(block.saved + block.output));
             before += signed(block.output);
         }
-        Self {
-            blocks,
-            at_the_end: signed(none) - all,
-            in_backward: signed(full) - whole,
-        }
+        Self { blocks, at_the_end: signed(none) - all, in_backward: signed(full) - whole }
     }
 
     /// The peak to expect of a choice.
@@ -188,9 +184,8 @@ mod tests {
     /// The same by trying every choice.
     fn by_trying(selection: &Selection, budget: Bytes) -> Option<u64> {
         let count = selection.blocks.len() as u32;
-        let choices = (0..1u32 << count).map(|mask| {
-            Blocks::new((0..count).filter(|block| mask >> block & 1 == 1)).unwrap()
-        });
+        let choices = (0..1u32 << count)
+            .map(|mask| Blocks::new((0..count).filter(|block| mask >> block & 1 == 1)).unwrap());
         let fitting = choices.filter(|chosen| selection.peak(*chosen) <= budget);
         fitting.map(|chosen| selection.price(chosen)).min()
     }
@@ -266,12 +261,11 @@ mod tests {
 
     #[test]
     fn where_no_time_is_known_the_fewest_blocks_are_taken() {
-        let blocks =
-            [(400, 0.0), (100, 0.0), (100, 0.0)].map(|(saved, seconds)| BlockCost {
-                saved: Bytes(saved),
-                output: Bytes(10),
-                seconds,
-            });
+        let blocks = [(400, 0.0), (100, 0.0), (100, 0.0)].map(|(saved, seconds)| BlockCost {
+            saved: Bytes(saved),
+            output: Bytes(10),
+            seconds,
+        });
         assert_eq!(chosen(&blocks, 1000, 600, 800), "0");
     }
 }

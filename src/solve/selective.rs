@@ -167,8 +167,7 @@ impl Selective<'_> {
             [] => most,
             [.., (last, peak, _)] if *last == point => *peak,
             [.., (near, low, _), (far, high, _)] if far.micro_batch > near.micro_batch => {
-                let slope =
-                    (high.get() as f64 - low.get() as f64) / (size(far) - size(near));
+                let slope = (high.get() as f64 - low.get() as f64) / (size(far) - size(near));
                 Bytes((high.get() as f64 + slope * (size(&point) - size(far))).max(0.0) as u64)
             }
             [.., (far, high, activations)] => {

@@ -10,7 +10,17 @@ const WORD: u32 = u64::BITS;
 /// A set of a model's blocks, counted from 0 in the order of the forward pass. On the command line
 /// `0-4+8` is the blocks 0 to 4 and 8; in JSON a set is a list of indices.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
     JsonSchema,
 )]
 #[serde(try_from = "Vec<u32>", into = "Vec<u32>")]

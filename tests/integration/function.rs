@@ -478,6 +478,7 @@ fn checkpointing_is_switched_on_as_the_workload_says() {
     let half = activations("['0', '2']", "full").unwrap();
     assert!(full < half && half < plain, "{full} {half} {plain}");
     assert_eq!(activations("None", "every-2"), Some(half));
+    assert_eq!(activations("None", "blocks-0+2"), Some(half));
     let own = "lambda model: [setattr(b, 'forward', __import__('functools').partial(\
                torch.utils.checkpoint.checkpoint, b.forward, use_reentrant=False)) for b in model]";
     assert_eq!(activations(own, "full"), Some(full));
@@ -493,6 +494,21 @@ fn a_model_without_blocks_is_searched_without_checkpointing() {
     let notes: Vec<_> = plan["notes"].as_array().unwrap().iter().map(|it| &it["note"]).collect();
     assert!(notes.contains(&&"no-checkpointing".into()), "{notes:?}");
     assert_eq!(plan["alternatives"], serde_json::json!([]));
+}
+
+#[test]
+fn blocks_that_a_function_checkpoints_by_itself_cannot_be_chosen_and_the_plan_says_so() {
+    let own = "checkpoint=lambda model: [setattr(b, 'forward', __import__('functools').partial(\
+               torch.utils.checkpoint.checkpoint, b.forward, use_reentrant=False)) for b in model]";
+    let source = PLAIN.replace("loss=loss", &format!("loss=loss, {own}"));
+    let flags = ["plan", "--json", "--ragged", "--target-batch", "1048576"];
+    let subject = ["--precision", "fp32", "--workload", "train.py:workload"];
+    let Some(test) = function(&source, &[&flags[..], &subject].concat()) else { return };
+    let plan = json(&test.run());
+    let notes = plan["notes"].as_array().unwrap().iter();
+    let reason = notes.clone().find(|it| it["note"] == "blocks-not-chosen");
+    let reason = reason.unwrap_or_else(|| panic!("{:?}", notes.collect::<Vec<_>>()));
+    assert!(reason["reason"].as_str().unwrap().contains("is a function"), "{reason}");
 }
 
 #[test]

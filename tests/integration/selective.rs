@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::fake::{fake, json};
 
-/// 500 MiB and 100 MiB a sample on 3000 MiB: 25 samples fit, and checkpointed four times as many. A
-/// quarter of a sample is in no block.
-const BLOCKS: (&str, &str) = ("FAKE_BLOCKS", "10");
+/// 500 MiB and 100 MiB a sample, three quarters of it in ten blocks, on a budget of 3476 MiB: 29 samples
+/// fit, and checkpointed 119.
+const BLOCKS: [(&str, &str); 2] = [("FAKE_BLOCKS", "10"), ("FAKE_CAPACITY", "20000")];
 const PLAN: [&str; 7] =
     ["plan", "--json", "--ragged", "--target-batch", "64", "--precision", "fp32"];
 
@@ -19,15 +19,14 @@ fn choices(plan: &Value) -> Vec<(u64, Value)> {
 
 #[test]
 fn a_plan_has_the_blocks_that_the_next_micro_batch_and_the_whole_target_take() {
-    let plan = json(&fake(&PLAN, &[BLOCKS]).run());
+    let plan = json(&fake(&PLAN, &BLOCKS).run());
     let found = choices(&plan);
-    // A block saves 7.5 MiB a sample. 26 samples are 100 MiB too large, which one block of 195 MiB
-    // makes up for; 64 are 3900 MiB too large, and a block saves 480. The first takes twice as long as
-    // any other, so it is the last to be taken.
+    // A block saves 7.5 MiB a sample: at 30 samples one makes up for 24 MiB that are too much, at 64
+    // eight for 3424 MiB.
     let expected = [
-        (25, json!("none")),
-        (26, json!({ "blocks": [1] })),
-        (64, json!({ "blocks": [1, 2, 3, 4, 5, 6, 7, 8, 9] })),
+        (29, json!("none")),
+        (30, json!({ "blocks": [0] })),
+        (64, json!({ "blocks": [0, 1, 2, 3, 4, 5, 6, 7] })),
         (64, json!("full")),
     ];
     for choice in &expected {
@@ -41,7 +40,7 @@ fn a_plan_has_the_blocks_that_the_next_micro_batch_and_the_whole_target_take() {
         .iter()
         .map(|it| (it["micro_batch"].as_u64().unwrap(), it["blocks"].as_array().unwrap().len()))
         .collect();
-    assert_eq!(seen, [(26, 10), (64, 10)]);
+    assert_eq!(seen, [(30, 10), (64, 10)]);
     // What is recommended was run, and so is what is not: one try each, and one for the ladder.
     let tries = plan["measurements"].as_array().unwrap().iter();
     let in_part = tries.filter(|it| it["point"]["setting"]["checkpointing"]["blocks"].is_array());
@@ -51,11 +50,36 @@ fn a_plan_has_the_blocks_that_the_next_micro_batch_and_the_whole_target_take() {
 #[test]
 fn the_table_says_how_many_of_how_many_blocks() {
     let arguments: Vec<_> = PLAN.into_iter().filter(|it| *it != "--json").collect();
-    let table = fake(&arguments, &[BLOCKS]).run().stdout;
-    for text in ["fp32       1 of 10 blocks", "fp32       9 of 10 blocks", "+ selective "] {
+    let table = fake(&arguments, &BLOCKS).run().stdout;
+    for text in ["fp32       1 of 10 blocks", "fp32       8 of 10 blocks", "+ selective "] {
         assert!(table.contains(text), "{table}");
     }
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+}
+
+#[test]
+fn a_choice_that_runs_out_of_memory_is_followed_by_one_of_more_blocks() {
+    // The card has less than the budget: what seems to fit at 30 samples does not.
+    let script = [BLOCKS[0], ("FAKE_CAPACITY", "3100")];
+    let plan = json(&fake(&PLAN, &script).run());
+    let found = choices(&plan);
+    let tried = |blocks: u32| {
+        let chosen: Vec<u32> = (0..blocks).collect();
+        json!({ "blocks": chosen })
+    };
+    // 64 samples on eight blocks are 3060 MiB; 27 on one 2997 MiB.
+    assert!(found.contains(&(27, tried(1))), "{found:?}");
+    assert!(found.contains(&(64, tried(8))), "{found:?}");
+    let plan = json(&fake(&PLAN, &[BLOCKS[0], ("FAKE_CAPACITY", "3000")]).run());
+    let outcomes: Vec<_> = plan["measurements"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["point"]["setting"]["checkpointing"] == tried(8))
+        .map(|it| it["outcome"]["out-of-memory"].is_object())
+        .collect();
+    assert_eq!(outcomes, [true]);
+    assert!(!choices(&plan).contains(&(64, tried(8))));
 }
 
 #[test]
@@ -68,16 +92,16 @@ fn where_no_blocks_are_to_be_seen_none_are_chosen() {
 #[test]
 fn what_is_not_asked_for_is_not_tried() {
     let arguments = [&PLAN[..], &["--checkpoint", "none,full"]].concat();
-    let plan = json(&fake(&arguments, &[BLOCKS]).run());
-    assert_eq!(choices(&plan), [(25, json!("none")), (64, json!("full"))]);
+    let plan = json(&fake(&arguments, &BLOCKS).run());
+    assert_eq!(choices(&plan), [(29, json!("none")), (64, json!("full"))]);
 }
 
 #[test]
 fn blocks_that_are_named_are_searched_like_any_setting() {
     let arguments = [&PLAN[..], &["--checkpoint", "blocks-0-3+7"]].concat();
-    let plan = json(&fake(&arguments, &[BLOCKS]).run());
+    let plan = json(&fake(&arguments, &BLOCKS).run());
     // 100 MiB less five times 7.5 a sample.
-    assert_eq!(choices(&plan), [(39, json!({ "blocks": [0, 1, 2, 3, 7] }))]);
+    assert_eq!(choices(&plan), [(47, json!({ "blocks": [0, 1, 2, 3, 7] }))]);
 }
 
 #[test]
@@ -85,14 +109,14 @@ fn a_check_finds_the_blocks_that_a_micro_batch_takes() {
     let check = |micro_batch: &str| {
         let arguments =
             ["check", "--json", "--micro-batch", micro_batch, "--checkpoint", "selective"];
-        let run = fake(&arguments, &[BLOCKS]).run();
+        let run = fake(&arguments, &BLOCKS).run();
         let answer = json(&run);
         (run.status, answer["measurement"]["point"]["setting"]["checkpointing"].clone())
     };
-    assert_eq!(check("20"), (Some(0), json!("none")));
-    assert_eq!(check("26"), (Some(0), json!({ "blocks": [1] })));
-    assert_eq!(check("100"), (Some(0), json!("full")));
-    assert_eq!(check("101"), (Some(1), json!("full")));
+    assert_eq!(check("29"), (Some(0), json!("none")));
+    assert_eq!(check("30"), (Some(0), json!({ "blocks": [0] })));
+    assert_eq!(check("119"), (Some(0), json!("full")));
+    assert_eq!(check("120"), (Some(1), json!("full")));
 }
 
 #[test]

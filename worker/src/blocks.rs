@@ -62,7 +62,11 @@ impl Blocks {
 }
 
 /// What `block` leaves behind after a forward pass, and how long that takes.
-fn cost(block: impl Fn(&Tensor) -> Tensor, x: &Tensor, device: Device) -> Result<BlockCost, TchError> {
+fn cost(
+    block: impl Fn(&Tensor) -> Tensor,
+    x: &Tensor,
+    device: Device,
+) -> Result<BlockCost, TchError> {
     // The first time, libraries choose and load kernels.
     drop(block(x));
     // Cast copies of weights are the block's own: it must make them, and they must go with it.

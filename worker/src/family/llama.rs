@@ -78,8 +78,7 @@ impl Llama {
         for (index, block) in self.blocks.iter().enumerate() {
             let block = block.clone();
             let rotations = rotations.clone();
-            hidden =
-                blocks.run(index, &hidden, move |x| block.forward(x, &rotations));
+            hidden = blocks.run(index, &hidden, move |x| block.forward(x, &rotations));
         }
         self.norm.forward(&hidden)
     }

@@ -55,9 +55,7 @@ impl Network for Mlp {
         let mut x = batch.inputs.shallow_clone();
         for (index, layer) in self.hidden.iter().enumerate() {
             let (layer, activation) = (layer.clone(), self.activation);
-            x = blocks.run(index, &x, move |x| {
-                layer.forward(x).then(|x| activate(activation, x))
-            });
+            x = blocks.run(index, &x, move |x| layer.forward(x).then(|x| activate(activation, x)));
         }
         let logits = x.then(|x| self.output.forward(x));
         classification_loss(&logits, batch)

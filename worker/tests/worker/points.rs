@@ -164,8 +164,7 @@ fn blocks_that_a_model_does_not_have_are_refused() {
     let machine = Machine::new(Bytes::gib(24));
     let mut worker = Worker::on(&machine);
     let blocks = Checkpointing::Blocks("0+12".parse().unwrap());
-    let outcome =
-        worker.measure(&workload("gpt2-small", 64), point(Precision::Fp32, blocks, 1, 1));
+    let outcome = worker.measure(&workload("gpt2-small", 64), point(Precision::Fp32, blocks, 1, 1));
     let Outcome::Failed { message, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!(message, "`blocks-0+12` names block 12, and the model has 12, from 0");
 }

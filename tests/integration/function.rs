@@ -497,21 +497,6 @@ fn a_model_without_blocks_is_searched_without_checkpointing() {
 }
 
 #[test]
-fn blocks_that_a_function_checkpoints_by_itself_cannot_be_chosen_and_the_plan_says_so() {
-    let own = "checkpoint=lambda model: [setattr(b, 'forward', __import__('functools').partial(\
-               torch.utils.checkpoint.checkpoint, b.forward, use_reentrant=False)) for b in model]";
-    let source = PLAIN.replace("loss=loss", &format!("loss=loss, {own}"));
-    let flags = ["plan", "--json", "--ragged", "--target-batch", "1048576"];
-    let subject = ["--precision", "fp32", "--workload", "train.py:workload"];
-    let Some(test) = function(&source, &[&flags[..], &subject].concat()) else { return };
-    let plan = json(&test.run());
-    let notes = plan["notes"].as_array().unwrap().iter();
-    let reason = notes.clone().find(|it| it["note"] == "blocks-not-chosen");
-    let reason = reason.unwrap_or_else(|| panic!("{:?}", notes.collect::<Vec<_>>()));
-    assert!(reason["reason"].as_str().unwrap().contains("is a function"), "{reason}");
-}
-
-#[test]
 fn out_of_memory_is_an_answer() {
     let source = PLAIN.replace("batch=batch", "batch=lambda n: batch(1000 * n)");
     let Some(test) = plan(&source) else { return };

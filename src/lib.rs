@@ -25,6 +25,7 @@ pub mod workload;
 
 pub mod device;
 pub mod measurement;
+pub mod survey;
 
 pub mod probe;
 

@@ -53,6 +53,10 @@ class Took:
         """Seconds of the training."""
         return self.split.total if self.split else self.wall
 
+    def device_seconds(self) -> float:
+        """Seconds in which the device worked, which are the same each time on a virtual GPU."""
+        return self.split.total - self.split.host if self.split else self.wall
+
 
 class _Clock:
     """The functions of the virtual GPU (vgpu/src/python.rs)."""

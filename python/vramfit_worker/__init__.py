@@ -3,11 +3,11 @@
 It speaks the protocol of docs/protocol.md, as the Rust worker does, and needs nothing but PyTorch
 and the standard library.
 
-    requests -> serve -> measuring: memory at the borders of a step
+    requests -> serve -> measuring, surveying: memory at the borders of a step, and of blocks
                   |         |-> placing: the model onto the device, and off again
                   |         '-> training: zero_grad, forward, backward, clip, optimizer
                   '-> user_code: the file, the function, what it returns
 """
 
 VERSION = "0.1.0"
-PROTOCOL = 2
+PROTOCOL = 3

@@ -15,9 +15,9 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from . import checkpointing, measuring, placing
+from . import checkpointing, measuring, placing, surveying
 from .definition import Definition, define
-from .faults import Refusal
+from .faults import PointFault, Raised, Refusal, in_words, one_line
 from .training import Recipe, Trainer
 from .user_code import Function
 
@@ -90,6 +90,18 @@ class Bench:
             self._altered.add(definition.model)
         return measured.outcome
 
+    def survey(self, request: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
+        """What each block costs; or nothing, and why not."""
+        self.release()
+        self._is_empty = False
+        _seed()
+        recipe = Recipe.of_request(request["workload"], request["point"])
+        try:
+            definition = self._definition(request["workload"]["sequence"])
+            return surveying.survey(definition, recipe), None
+        except (PointFault, Raised, RuntimeError) as error:
+            return [], _reason(error)
+
     def _definition(self, sequence: int | None) -> Definition:
         kept = self._kept
         if kept and kept.sequence == sequence and kept.definition.model not in self._altered:
@@ -152,6 +164,14 @@ class Bench:
 
     def _left(self) -> int:
         return torch.cuda.memory_allocated(placing.DEVICE) - self._left_by_import
+
+
+def _reason(error: BaseException) -> str:
+    text = error.message if isinstance(error, PointFault) else in_words(error)
+    if isinstance(error, Raised):
+        text = f"{error.doing} failed: {in_words(error.error)}"
+    measuring.release_frames(error)
+    return one_line(text)
 
 
 def _seed() -> None:

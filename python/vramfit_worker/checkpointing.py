@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from torch import nn
@@ -24,6 +24,10 @@ SWITCHES = (
     ("enable_gradient_checkpointing", "disable_gradient_checkpointing"),
 )
 
+# Under which names layers of transformers get a cache of keys and values to add to, which a layer
+# that runs twice would add to twice. Their own checkpointing takes it from them too.
+CACHES = ("past_key_values", "past_key_value", "layer_past")
+
 Action = Callable[[], Any]
 
 
@@ -33,48 +37,75 @@ def is_possible(definition: Definition) -> bool:
     return bool(definition.checkpoint or _switch(model) or _blocks(model))
 
 
-def switch_on(definition: Definition, wanted: str) -> Action | None:
-    """Switches checkpointing on as `wanted`: none, full or every-n. Gives what undoes it, if
-    anything does."""
+def switch_on(definition: Definition, wanted: str | Mapping[str, Any]) -> Action | None:
+    """Switches checkpointing on as `wanted`, in the words of the protocol: none, full, every n-th
+    block or those that are listed. Gives what undoes it, if anything does."""
     model, own = definition.model, definition.checkpoint
     if wanted == "none":
         return _nothing
-    every = int(wanted.partition("-")[2]) if wanted.startswith("every-") else 1
-    if callable(own):
-        if every > 1:
-            raise PointFault(
-                f"`checkpoint` is a function, which cannot do {wanted}; a list of modules can"
-            )
+    if wanted == "full" and callable(own):
         with users("`checkpoint`"):
             own(model)
         return None
     switch = _switch(model)
-    if own is None and every == 1 and switch is not None:
+    if wanted == "full" and own is None and switch is not None:
         on, off = switch
         with users("the model's own checkpointing"):
             on()
         return off
-    return _wrap([model.get_submodule(name) for name in own] if own else _blocks(model), every)
+    undo = [replace_forward(block, checkpointed) for block in _chosen(blocks(definition), wanted)]
+    return lambda: [one() for one in undo]
+
+
+def blocks(definition: Definition) -> list[nn.Module]:
+    """The blocks that can be checkpointed one by one, in the order of the model."""
+    model, own = definition.model, definition.checkpoint
+    if callable(own):
+        raise PointFault(
+            "`checkpoint` is a function, which does all or nothing; a list of modules can be done "
+            "in part"
+        )
+    found = [model.get_submodule(name) for name in own] if own else _blocks(model)
+    if not found:
+        raise PointFault(NO_BLOCKS)
+    return found
+
+
+def replace_forward(block: nn.Module, run: Callable[..., Any]) -> Action:
+    """Has `run` called with the block's own forward and its arguments. Gives what undoes it."""
+    own = vars(block).get("forward")
+    block.forward = functools.partial(run, block.forward)
+    if own is not None:
+        return functools.partial(setattr, block, "forward", own)
+    return functools.partial(delattr, block, "forward")
+
+
+def checkpointed(forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Runs a block whose activations are computed again in the backward pass."""
+    return checkpoint(forward, *args, use_reentrant=False, **without_cache(kwargs))
+
+
+def without_cache(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a block that may run twice."""
+    none = {name: None for name in CACHES if name in kwargs}
+    return kwargs | none | ({"use_cache": False} if "use_cache" in kwargs else {})
+
+
+def _chosen(found: list[nn.Module], wanted: str | Mapping[str, Any]) -> list[nn.Module]:
+    if isinstance(wanted, str):
+        return found
+    if "every" in wanted:
+        return found[:: wanted["every"]]
+    last = max(wanted["blocks"], default=0)
+    if last >= len(found):
+        raise PointFault(
+            f"block {last} is to be checkpointed, and the model has {len(found)}, from 0"
+        )
+    return [found[index] for index in wanted["blocks"]]
 
 
 def _nothing() -> None:
     return None
-
-
-def _wrap(blocks: list[nn.Module], every: int) -> Action:
-    """Wraps the first of each `every` blocks in a row."""
-    if not blocks:
-        raise PointFault(NO_BLOCKS)
-    undo = [_wrap_one(block) for block in blocks[::every]]
-    return lambda: [one() for one in undo]
-
-
-def _wrap_one(block: nn.Module) -> Action:
-    own = vars(block).get("forward")
-    block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)
-    if own is not None:
-        return functools.partial(setattr, block, "forward", own)
-    return functools.partial(delattr, block, "forward")
 
 
 def _switch(model: nn.Module) -> tuple[Action, Action | None] | None:

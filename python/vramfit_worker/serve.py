@@ -51,6 +51,11 @@ def _serve(channel: Channel, file: Path, name: str) -> None:
         elif request["request"] == "release":
             bench.release()
             channel.say("released")
+        elif request["request"] == "survey":
+            blocks, reason = bench.survey(request)
+            channel.say("surveyed", id=request["id"], blocks=blocks, reason=reason)
+            if not device.is_usable():
+                os._exit(FAILED)
         elif request["request"] == "measure":
             outcome = bench.measure(request)
             usable = device.is_usable()

@@ -40,7 +40,7 @@ class Recipe:
     """How a point trains; see `Point` and `Workload` in vramfit's own sources."""
 
     precision: str
-    checkpointing: str
+    checkpointing: str | Mapping[str, Any]
     micro_batch: int
     accumulation: int
     remainder: int | None
@@ -51,12 +51,9 @@ class Recipe:
     @classmethod
     def of_request(cls, workload: Mapping[str, Any], point: Mapping[str, Any]) -> Recipe:
         """From the JSON of a request."""
-        checkpointing = point["setting"]["checkpointing"]
-        if isinstance(checkpointing, Mapping):
-            checkpointing = f"every-{checkpointing['every']}"
         return cls(
             precision=point["setting"]["precision"],
-            checkpointing=checkpointing,
+            checkpointing=point["setting"]["checkpointing"],
             micro_batch=point["micro_batch"],
             accumulation=point["accumulation"],
             remainder=point["remainder"],
@@ -127,6 +124,16 @@ class Trainer:
 
     def _micro_step(self, samples: int, at: Callable[[Border], None]) -> None:
         at(Border.BEFORE_MICRO_STEP)
+        self.forward(samples)
+        share = samples / self.recipe.samples
+        if share != 1.0:
+            self.loss = self.loss * share
+        at(Border.AFTER_FORWARD)
+        with users("the backward pass"):
+            (self.scaler.scale(self.loss) if self.scaler else self.loss).backward()
+
+    def forward(self, samples: int) -> None:
+        """The loss of a new batch."""
         with users(f"`batch({samples})`"), batching():
             batch = self.definition.batch(samples)
         if batch is None:
@@ -135,12 +142,6 @@ class Trainer:
         del batch
         with self._autocast():
             self.loss = _checked(self._loss_of(self.batch))
-        share = samples / self.recipe.samples
-        if share != 1.0:
-            self.loss = self.loss * share
-        at(Border.AFTER_FORWARD)
-        with users("the backward pass"):
-            (self.scaler.scale(self.loss) if self.scaler else self.loss).backward()
 
     def _loss_of(self, batch: Any) -> Any:
         if self.definition.loss is not None:

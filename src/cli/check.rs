@@ -6,15 +6,17 @@ use super::args::{CheckArgs, DeviceArgs};
 use super::output::Output;
 use super::plan::{launch, record};
 use super::planner::Planner;
+use super::values::Checkpoint;
 use super::{allocator, choose_gpu, inputs, remedies, settings, twin};
 use crate::device::{Budget, Gpu, Setup};
 use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::measurement::{Measurement, Outcome, Point, Setting, Verdict};
 use crate::plan::{self, Note, Objective, Plan, Speed};
-use crate::probe::{Campaign, Change, Record};
+use crate::probe::{Campaign, Change, Findings, Record};
 use crate::profile::Catalog;
+use crate::solve::Selective;
 use crate::units::{Bytes, Share};
-use crate::workload::{Goal, Lengths, Workload};
+use crate::workload::{Checkpointing, Goal, Lengths, Workload};
 
 /// Version of the JSON answer.
 const CHECK_VERSION: u32 = 1;
@@ -23,6 +25,8 @@ const CHECK_VERSION: u32 = 1;
 struct Question {
     workload: Workload,
     setting: Setting,
+    /// Blocks to checkpoint are still to be chosen.
+    selective: bool,
     micro_batch: u32,
     /// Of which the micro-batch is a part.
     goal: Goal,
@@ -51,30 +55,36 @@ pub(super) fn run(
     catalog: &Catalog,
     output: &Output,
 ) -> Result<ExitStatus, Error> {
-    let question = question(args, catalog, output)?;
-    let Question { workload, setting, micro_batch, goal, setup, gpu } = &question;
-    let planner = Planner {
+    let mut question = question(args, catalog, output)?;
+    let mut planner = Planner {
         catalog,
-        gpu,
-        setup: *setup,
-        launch: launch(&workload.subject, &args.measuring)?,
-        workload: workload.clone(),
+        gpu: &question.gpu,
+        setup: question.setup,
+        launch: launch(&question.workload.subject, &args.measuring)?,
+        workload: question.workload.clone(),
         contexts: None,
-        goal: *goal,
-        settings: vec![*setting],
+        goal: question.goal,
+        settings: vec![question.setting],
+        selective: Vec::new(),
         objective: Objective::default(),
         samples: None,
         left_out: Vec::new(),
         quiet: true,
     };
-    let point = Point::to_probe(*setting, *micro_batch, goal);
     let record = record(&args.measuring)?;
+    let point = |setting| Point::to_probe(setting, question.micro_batch, &question.goal);
+    if question.selective {
+        let setting = choose_blocks(&planner, point(question.setting), record.clone(), output)
+            .map_err(allocator::hinted)?;
+        (question.setting, planner.settings) = (setting, vec![setting]);
+    }
+    let point = Point::to_probe(question.setting, question.micro_batch, &question.goal);
     let measurement = measure(&planner, point, record.clone()).map_err(allocator::hinted)?;
     if let Outcome::Failed { message, traceback } = &measurement.outcome {
         let error = Error::new(ErrorKind::NothingMeasured { reason: message.clone() });
         return Err(allocator::hinted(error.detail(traceback.clone())));
     }
-    let budget = gpu.budget();
+    let budget = question.gpu.budget();
     let fits = measurement.verdict(budget.budget) == Verdict::Fits;
     let mut would_fit = Vec::new();
     let mut incomplete = None;
@@ -86,9 +96,9 @@ pub(super) fn run(
     let answer = Answer {
         check_version: CHECK_VERSION,
         fits,
-        gpu: gpu.name(),
+        gpu: question.gpu.name(),
         budget,
-        speed: Speed::of(&measurement, workload.sequence, &gpu.uncertainty()),
+        speed: Speed::of(&measurement, question.workload.sequence, &question.gpu.uncertainty()),
         measurement,
         would_fit,
         incomplete,
@@ -114,6 +124,7 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
         let samples = micro_batch.saturating_mul(args.accumulation).saturating_mul(ranks);
         return Ok(Question {
             setting,
+            selective: args.checkpoint == Some(Checkpoint::Selective),
             micro_batch,
             goal: Goal::new(samples, ranks, false)?,
             setup: choose_gpu::setup(&args.device),
@@ -132,6 +143,7 @@ fn question(args: &CheckArgs, catalog: &Catalog, output: &Output) -> Result<Ques
     inputs::in_hardware(choice.precision, &chosen)?;
     Ok(Question {
         setting: choice.setting(),
+        selective: false,
         micro_batch: choice.micro_batch,
         goal: plan.goal,
         setup,
@@ -160,6 +172,37 @@ fn device_of_plan(args: &DeviceArgs, plan: &Plan) -> DeviceArgs {
     }
     device.platform = device.platform.or(Some(platform));
     device
+}
+
+/// The setting of `point`, which checkpoints nothing, with the blocks checkpointed that it takes to fit,
+/// found on the virtual GPU or twin; all of them where not fewer will do.
+fn choose_blocks(
+    planner: &Planner<'_>,
+    point: Point,
+    record: Option<Record>,
+    output: &Output,
+) -> Result<Setting, Error> {
+    let twin = twin::of(planner.gpu, planner.catalog)?;
+    let budget = twin.budget().budget;
+    let mut prober = planner.launch.prober(&twin, record);
+    let mut findings = Findings::default();
+    let plain = findings.probe(prober.as_mut(), &planner.workload, point)?;
+    let setting = point.setting;
+    match findings.measurements[plain].verdict(budget) {
+        Verdict::Fits | Verdict::Unknown => return Ok(setting),
+        Verdict::TooLarge | Verdict::Tight => {}
+    }
+    let selective = Selective { workload: &planner.workload, goal: &planner.goal, budget };
+    let found =
+        selective.at(setting.precision, point.micro_batch, &mut findings, prober.as_mut())?;
+    Ok(match found {
+        Ok(Some(index)) => findings.measurements[index].point.setting,
+        Ok(None) => Setting { checkpointing: Checkpointing::Full, ..setting },
+        Err(reason) => {
+            output.say(&format!("checkpointing all blocks: {reason}"));
+            Setting { checkpointing: Checkpointing::Full, ..setting }
+        }
+    })
 }
 
 /// Tries the point; on a real card only after its twin had no objection, since running the card out

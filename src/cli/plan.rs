@@ -56,6 +56,7 @@ pub(super) fn run(
     let settings = settings::all(&workload.subject, &args.precision, &args.checkpoint, &chosen)?;
     let left_out =
         settings::left_out(&workload.subject, &args.precision, chosen.compute_capability());
+    let selective = settings::selective(&workload.subject, &args.checkpoint, &settings);
     let gpu = chosen.open(setup, ranks)?;
     let launch = launch(&workload.subject, &args.measuring)?;
     let mut planner = Planner {
@@ -67,6 +68,7 @@ pub(super) fn run(
         workload,
         goal,
         settings,
+        selective,
         objective: match args.objective {
             args::Objective::Throughput => Objective::Throughput,
             args::Objective::MicroBatch => Objective::MicroBatch,

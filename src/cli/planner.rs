@@ -11,7 +11,7 @@ use crate::probe::protocol::Hello;
 use crate::probe::{Change, Findings, GpuProber, Launch, Longest, Prober, Record};
 use crate::profile::Catalog;
 use crate::profile::uncertainty::Uncertainty;
-use crate::solve;
+use crate::solve::{self, Selective};
 use crate::workload::{Goal, Precision, Values, Workload};
 
 /// A card that differs from its twin by more than this deserves a note.
@@ -29,6 +29,8 @@ pub(super) struct Planner<'a> {
     pub(super) contexts: Option<Asked>,
     pub(super) goal: Goal,
     pub(super) settings: Vec<Setting>,
+    /// Precisions of these in which blocks to checkpoint are to be chosen.
+    pub(super) selective: Vec<Precision>,
     pub(super) objective: Objective,
     /// Samples whose training time is asked for.
     pub(super) samples: Option<u64>,
@@ -107,6 +109,7 @@ impl Planner<'_> {
             contexts: None,
             would_fit,
             measurements: Vec::new(),
+            surveys: Vec::new(),
             grounds: gathered.grounds,
             notes: Vec::new(),
             incomplete: incomplete || untried.is_some(),
@@ -121,6 +124,7 @@ impl Planner<'_> {
         plan.notes.extend(notes::of_platform(self.platform(), self.setup, budget));
         plan.notes.extend(allocator::notes());
         plan.measurements.clone_from(&findings.measurements);
+        plan.surveys.clone_from(&findings.surveys);
         self.add_contexts(&mut plan, &otherwise, &gathered.lengths, &gathered.longest);
         Ok(plan)
     }
@@ -144,9 +148,10 @@ impl Planner<'_> {
         let mut notes = self.open(prober.as_mut(), progress)?;
         let mut lengths = self.search_lengths(gpu, prober.as_mut(), progress)?;
         self.settle(&lengths, prober.as_mut());
+        let chosen = contexts::chosen(&lengths);
+        let findings = &mut lengths[chosen].findings;
+        notes.extend(self.choose_blocks(findings, prober.as_mut(), progress));
         if matches!(gpu, Gpu::Virtual(_)) {
-            let chosen = contexts::chosen(&lengths);
-            let findings = &mut lengths[chosen].findings;
             self.measure_other_sizes(findings, prober.as_mut(), gpu);
             self.measure_ladder(findings, prober.as_mut());
         }
@@ -183,6 +188,7 @@ impl Planner<'_> {
             return Ok(Vec::new());
         }
         self.settings = plain;
+        self.selective.clear();
         Ok(vec![Note::NoCheckpointing])
     }
 
@@ -221,6 +227,28 @@ impl Planner<'_> {
                 return;
             }
         }
+    }
+
+    /// Checkpointing in part, where full checkpointing makes larger micro-batches fit.
+    fn choose_blocks(
+        &self,
+        findings: &mut Findings,
+        prober: &mut dyn GpuProber,
+        progress: &mut Progress,
+    ) -> Option<Note> {
+        let budget = self.gpu.budget().budget;
+        let selective = Selective { workload: &self.workload, goal: &self.goal, budget };
+        for precision in &self.selective {
+            if findings.interrupted || findings.stopped_by.is_some() {
+                return None;
+            }
+            match selective.search(*precision, findings, prober) {
+                Ok(None) => progress.update(findings),
+                Ok(Some(reason)) => return Some(Note::BlocksNotChosen { reason }),
+                Err(error) => findings.end(&error),
+            }
+        }
+        None
     }
 
     fn measure_ladder(&self, findings: &mut Findings, prober: &mut dyn Prober) {

@@ -3,6 +3,7 @@
 
 use super::choose_gpu::Chosen;
 use super::inputs;
+use super::values::Checkpoint;
 use crate::error::Error;
 use crate::measurement::Setting;
 use crate::profile::gpu::ComputeCapability;
@@ -16,7 +17,7 @@ use crate::workload::{Checkpointing, Precision, Subject};
 pub(super) fn all(
     subject: &Subject,
     precisions: &[Precision],
-    checkpointings: &[Checkpointing],
+    checkpoints: &[Checkpoint],
     gpu: &Chosen,
 ) -> Result<Vec<Setting>, Error> {
     for precision in precisions {
@@ -29,13 +30,19 @@ pub(super) fn all(
         [] => inputs::has(capability, *precision),
         asked => asked.contains(precision),
     });
-    let checkpointings = match (checkpointings, offered_checkpointings(subject)) {
+    let asked = checkpoints.iter().flat_map(|it| match it {
+        Checkpoint::As(checkpointing) => vec![*checkpointing],
+        // They lie between these.
+        Checkpoint::Selective => vec![Checkpointing::None, Checkpointing::Full],
+    });
+    let checkpointings = match (checkpoints, offered_checkpointings(subject)) {
         ([], None) => vec![Checkpointing::None, Checkpointing::Full],
-        (asked, None) => asked.to_vec(),
         ([], Some(offered)) => offered,
-        (asked, Some(offered)) => {
-            check_all(asked, &offered, checkpointing_refused)?;
-            asked.to_vec()
+        (_, None) => asked.collect(),
+        (checkpoints, Some(offered)) => {
+            let offered: Vec<_> = offered.into_iter().map(Checkpoint::As).collect();
+            check_all(checkpoints, &offered, checkpointing_refused)?;
+            asked.collect()
         }
     };
     let mut settings: Vec<_> = precisions
@@ -59,21 +66,46 @@ pub(super) fn left_out(
     open.into_iter().filter(|precision| !inputs::has(capability, *precision)).collect()
 }
 
-/// One setting; what is not said is the plainest.
+/// The precisions in which blocks are to be chosen, of settings that are searched. By itself it is done
+/// in the two that a careful person comes to first, one of 32 and one of 16 bits.
+pub(super) fn selective(
+    subject: &Subject,
+    checkpoints: &[Checkpoint],
+    settings: &[Setting],
+) -> Vec<Precision> {
+    let full = settings.iter().filter(|setting| setting.checkpointing == Checkpointing::Full);
+    let mut precisions: Vec<_> = full.map(|setting| setting.precision).collect();
+    if checkpoints.contains(&Checkpoint::Selective) {
+        return precisions;
+    }
+    if !checkpoints.is_empty() || subject.command().is_some() {
+        return Vec::new();
+    }
+    precisions.sort_unstable();
+    precisions.dedup_by_key(|precision| precision.is_mixed());
+    precisions
+}
+
+/// One setting; what is not said is the plainest, and so are blocks that are still to be chosen.
 ///
 /// # Errors
 /// When the command does not have what is asked for.
 pub(super) fn one(
     subject: &Subject,
     precision: Option<Precision>,
-    checkpointing: Option<Checkpointing>,
+    checkpoint: Option<Checkpoint>,
 ) -> Result<Setting, Error> {
     let open = offered_precisions(subject);
     check_all(precision.as_slice(), &open, precision_refused)?;
     let offered = offered_checkpointings(subject);
     if let Some(offered) = &offered {
-        check_all(checkpointing.as_slice(), offered, checkpointing_refused)?;
+        let offered: Vec<_> = offered.iter().copied().map(Checkpoint::As).collect();
+        check_all(checkpoint.as_slice(), &offered, checkpointing_refused)?;
     }
+    let checkpointing = match checkpoint {
+        Some(Checkpoint::As(checkpointing)) => Some(checkpointing),
+        Some(Checkpoint::Selective) | None => None,
+    };
     let plainest = open.first().copied().unwrap_or(Precision::Fp32);
     let unchecked = offered.and_then(|offered| offered.first().copied());
     Ok(Setting {

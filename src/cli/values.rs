@@ -52,6 +52,24 @@ pub(super) fn function(text: &str) -> Result<FunctionName, Refusal> {
     }
 }
 
+/// What `--checkpoint` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checkpoint {
+    /// This one.
+    As(Checkpointing),
+    /// The blocks that it takes, found by trying.
+    Selective,
+}
+
+impl fmt::Display for Checkpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::As(checkpointing) => checkpointing.fmt(f),
+            Self::Selective => f.pad("selective"),
+        }
+    }
+}
+
 /// The name of a framework that plans are exported to.
 pub(super) fn exporter() -> impl TypedValueParser<Value = &'static dyn Exporter> {
     let names = EXPORTERS.iter().map(|it| PossibleValue::new(it.name()).help(it.about()));
@@ -150,8 +168,12 @@ pub(super) fn precision(text: &str) -> Result<Precision, Refusal> {
 }
 
 /// A way to checkpoint.
-pub(super) fn checkpointing(text: &str) -> Result<Checkpointing, Refusal> {
-    named(text, "no checkpointing", "one of none, full, every-2, every-3 …")
+pub(super) fn checkpoint(text: &str) -> Result<Checkpoint, Refusal> {
+    const KNOWN: &str = "one of none, full, selective, every-2, every-3 …, blocks-0-4+8";
+    match text {
+        "selective" => Ok(Checkpoint::Selective),
+        _ => named(text, "no checkpointing", KNOWN).map(Checkpoint::As),
+    }
 }
 
 /// Something that a command lets vramfit set.

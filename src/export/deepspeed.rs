@@ -155,6 +155,11 @@ fn remarks(recommended: Recommended<'_>) -> Vec<String> {
              `model.activation_checkpointing_enable(every_n_layers={n})` of transformers, else \
              `checkpoint_blocks` of `--to pytorch`"
         )),
+        Checkpointing::Blocks(blocks) => Some(format!(
+            "checkpointing of the blocks {blocks}, counted from 0, is switched on in the model, \
+             before `deepspeed.initialize`: `checkpoint_blocks` of `--to pytorch`; that of \
+             transformers takes all layers or every n-th"
+        )),
     });
     if choice.precision == Precision::Tf32 {
         remarks.push(

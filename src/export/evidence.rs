@@ -100,6 +100,7 @@ fn is_for_training(note: &Note) -> bool {
         | Note::RankedWithoutTimes
         | Note::PrecisionsLeftOut { .. }
         | Note::NoCheckpointing
+        | Note::BlocksNotChosen { .. }
         | Note::AsTheCommandDoes { .. }
         | Note::OwnAccumulation { .. }
         | Note::EndedEarly

@@ -4,7 +4,9 @@ use super::template::{Facts, string};
 use super::{Recommended, evidence};
 use crate::profile::model::Architecture;
 use crate::report::wrap;
-use crate::workload::{Checkpointing, Optimizer, OptimizerImplementation, Precision, Subject};
+use crate::workload::{
+    Blocks, Checkpointing, Optimizer, OptimizerImplementation, Precision, Subject,
+};
 
 /// Everything but the parts that are templates themselves.
 pub(super) fn of(recommended: Recommended<'_>) -> Facts {
@@ -91,8 +93,21 @@ fn checkpointing(facts: &mut Facts, checkpointing: Checkpointing) {
             facts.flags.extend(["checkpoint", "every"]);
             facts.values.insert("every", n.to_string());
         }
+        Checkpointing::Blocks(blocks) => {
+            facts.flags.extend(["checkpoint", "some"]);
+            facts.values.insert("chosen", python_list(blocks));
+        }
         Checkpointing::Full => facts.flags.extend(["checkpoint", "full"]),
     }
+}
+
+/// `[*range(0, 5), 8]`.
+fn python_list(blocks: Blocks) -> String {
+    let row = |(first, last): (u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("*range({first}, {})", last + 1),
+    };
+    format!("[{}]", blocks.rows().into_iter().map(row).collect::<Vec<_>>().join(", "))
 }
 
 fn optimizer(

@@ -83,6 +83,9 @@ fn of_choice(choice: &Choice, plan: &Plan) -> Option<String> {
     if matches!(choice.checkpointing, Checkpointing::Every(0 | 1)) {
         return Some("checkpointing every block is `full`, not `every`".to_owned());
     }
+    if matches!(choice.checkpointing, Checkpointing::Blocks(blocks) if blocks.count() == 0) {
+        return Some("checkpointing no block is `none`, not `blocks`".to_owned());
+    }
     let next = choice.next.map(|next| next.evidence);
     missing(std::iter::once(choice.evidence).chain(next), plan)
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::{Budget, Platform};
 use crate::measurement::{Built, EvidenceKind, Measurement, Memory, Setting};
 use crate::probe::Change;
+use crate::survey::Survey;
 use crate::units::Bytes;
 use crate::workload::{Checkpointing, Goal, Precision, Workload};
 
@@ -72,6 +73,9 @@ pub struct Plan {
     /// Everything that was measured, in order; of several lengths of context, those of the recommended
     /// one first. Indices of evidence point here.
     pub measurements: Vec<Measurement>,
+    /// What the model's blocks cost, where some of them were chosen to be checkpointed.
+    #[serde(default)]
+    pub surveys: Vec<Survey>,
     /// What the numbers rest on.
     #[serde(default)]
     pub grounds: Grounds,
@@ -82,6 +86,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// How many blocks the model has, where that was seen.
+    pub fn block_count(&self) -> Option<usize> {
+        self.surveys.first().map(|survey| survey.blocks.len())
+    }
+
     /// Whether it is known that nothing fits, though perhaps not what would.
     pub fn fits_nothing(&self) -> bool {
         let untried = |note: &Note| matches!(note, Note::ChangesUntried { .. });
@@ -233,6 +242,8 @@ pub enum Step {
     MixedPrecision,
     /// Gradient accumulation.
     Accumulation,
+    /// Activation checkpointing of some blocks.
+    SelectiveCheckpointing,
     /// Activation checkpointing.
     Checkpointing,
 }

@@ -80,6 +80,11 @@ pub enum Note {
     EndedEarly,
     /// Checkpointing was asked for and the model has nothing that can be.
     NoCheckpointing,
+    /// Blocks to checkpoint could not be chosen.
+    BlocksNotChosen {
+        /// Why.
+        reason: String,
+    },
     /// A point failed for itself.
     PointFailed {
         /// Its setting.
@@ -266,6 +271,9 @@ impl fmt::Display for Note {
                 "searched without checkpointing: the model has no repeated blocks; `checkpoint` of \
                  the workload can name modules or be a function"
             ),
+            Self::BlocksNotChosen { reason } => {
+                write!(f, "searched without checkpointing in part: {reason}")
+            }
             Self::PointFailed { setting, micro_batch, reason } => write!(
                 f,
                 "micro-batch {micro_batch} ({}) could not be measured and was passed over: {reason}",

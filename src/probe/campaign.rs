@@ -4,6 +4,7 @@ use super::Prober;
 use super::search::{Peaks, Search, Seen};
 use crate::error::{Error, ErrorKind};
 use crate::measurement::{Measurement, Outcome, Point, Setting, Verdict};
+use crate::survey::Survey;
 use crate::units::Bytes;
 use crate::workload::{Goal, Workload};
 
@@ -32,6 +33,8 @@ pub struct Findings {
     pub measurements: Vec<Measurement>,
     /// One entry for each setting that was begun.
     pub searches: Vec<Searched>,
+    /// What blocks cost, where some of them were chosen.
+    pub surveys: Vec<Survey>,
     /// The user stopped it.
     pub interrupted: bool,
     /// Why it ended before its end, when it was not the user.
@@ -68,6 +71,19 @@ impl Findings {
         self.measurements.push(prober.probe(workload, point)?);
         self.believe_in_success()?;
         Ok(self.measurements.len() - 1)
+    }
+
+    /// What a search found out about a setting, if it was begun.
+    pub fn searched(&self, setting: Setting) -> Option<&Searched> {
+        self.searches.iter().find(|searched| searched.setting == setting)
+    }
+
+    /// Keeps why nothing more is tried: the user's wish, or something that went wrong.
+    pub fn end(&mut self, error: &Error) {
+        match error.kind() {
+            ErrorKind::Interrupted => self.interrupted = true,
+            _ => self.stopped_by = Some(error.to_string()),
+        }
     }
 
     /// Where in the user's own code the first point failed that failed there.
@@ -113,12 +129,11 @@ impl Campaign<'_> {
             let ended = self.search(*setting, &sizes, prober, &mut findings, progress);
             match ended {
                 Ok(()) => {}
-                Err(error) if matches!(error.kind(), ErrorKind::Interrupted) => {
-                    findings.interrupted = true;
-                    return Ok(findings);
-                }
-                Err(error) if findings.measurements.iter().any(|known| known.ran().is_some()) => {
-                    findings.stopped_by = Some(error.to_string());
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Interrupted)
+                        || findings.measurements.iter().any(|known| known.ran().is_some()) =>
+                {
+                    findings.end(&error);
                     return Ok(findings);
                 }
                 Err(error) => return Err(error),

@@ -23,6 +23,7 @@ mod workers;
 
 use crate::error::Error;
 use crate::measurement::{Built, Measurement, Point};
+use crate::survey::Surveyed;
 use crate::units::Bytes;
 use crate::workload::Workload;
 use protocol::Hello;
@@ -65,6 +66,15 @@ pub trait GpuProber: Prober {
     /// What the user's function returned, once it was called and the device had room for that.
     fn built(&self) -> Option<&Built> {
         None
+    }
+
+    /// What each block of the model costs in a micro-step of `point`, in the order of the forward pass;
+    /// or why that cannot be known.
+    ///
+    /// # Errors
+    /// As [`Prober::probe`].
+    fn survey(&mut self, _workload: &Workload, _point: Point) -> Result<Surveyed, Error> {
+        Ok(Err("a command checkpoints its blocks by itself".to_owned()))
     }
 
     /// NVML did not name the process at some point, so its use of the device was inferred.

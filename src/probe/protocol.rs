@@ -9,11 +9,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measurement::{Built, Outcome, Point};
+use crate::survey::BlockCost;
 use crate::units::Bytes;
 use crate::workload::Workload;
 
 /// Version of the protocol; a CLI refuses a worker that speaks another.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// From the CLI to a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,16 @@ pub enum Request {
         point: Point,
         /// Optimizer steps to run, at least 2: state is created in the first.
         steps: u32,
+    },
+    /// Builds the workload afresh, and in one forward pass of a micro-step of the point runs each block
+    /// by itself, to see what it leaves for the backward pass and how long it takes.
+    Survey {
+        /// Comes back in the reply.
+        id: u64,
+        /// What is trained.
+        workload: Box<Workload>,
+        /// At which micro-batch, in which precision; with full checkpointing.
+        point: Point,
     },
     /// Lets go of all memory of the point before; answered by [`Reply::Released`]. A `measure` does so
     /// too, but says nothing about when.
@@ -62,6 +73,15 @@ pub enum Reply {
         /// The allocator's segments now, in bytes: subtracted from what NVML sees of the process
         /// it gives the context.
         reserved: Bytes,
+    },
+    /// The blocks were run.
+    Surveyed {
+        /// Of the request.
+        id: u64,
+        /// In the order of the forward pass; empty when they could not be run.
+        blocks: Vec<BlockCost>,
+        /// Why not, in one line.
+        reason: Option<String>,
     },
     /// No device memory is held but the context's.
     Released,

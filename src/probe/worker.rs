@@ -139,6 +139,7 @@ impl Worker {
             Reply::Ready(_) => rubbish("ready"),
             Reply::Built { .. } => rubbish("built"),
             Reply::Measured { .. } => rubbish("measured"),
+            Reply::Surveyed { .. } => rubbish("surveyed"),
             Reply::Released => rubbish("released"),
         }
     }
@@ -297,6 +298,7 @@ fn harmless(mut reply: Reply) -> Reply {
             *hint = hint.as_deref().map(one_line);
             *traceback = traceback.as_deref().map(harmless_lines);
         }
+        Reply::Surveyed { reason, .. } => *reason = reason.as_deref().map(one_line),
         Reply::Measured { .. } | Reply::Built { .. } | Reply::Released => {}
     }
     reply

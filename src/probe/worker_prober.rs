@@ -9,6 +9,7 @@ use super::{GpuProber, Observation, Prober, Record};
 use crate::device::{Gpu, Sampler, Sight, Whose};
 use crate::error::{Error, ErrorKind};
 use crate::measurement::{Built, Measurement, Outcome, Point};
+use crate::survey::Surveyed;
 use crate::units::Bytes;
 use crate::workload::Workload;
 
@@ -149,6 +150,20 @@ impl<'a> WorkerProber<'a> {
         }
     }
 
+    fn ask_for_survey(&mut self, workload: &Workload, point: Point) -> Result<Surveyed, Error> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let timeout = self.timeout + 2 * self.building;
+        let request = Request::Survey { id, workload: Box::new(workload.clone()), point };
+        let Running { worker, .. } = self.running(workload)?;
+        match worker.ask(&request, timeout, &doing(point))? {
+            Reply::Surveyed { id: answered, blocks, reason } if answered == id => {
+                Ok(reason.map_or(Ok(blocks), Err))
+            }
+            other => Err(worker.no_answer(other)),
+        }
+    }
+
     /// Adds what was seen from outside to what the worker says.
     fn complete(&mut self, mut outcome: Outcome, reserved: Bytes, sight: Sight) -> Outcome {
         self.blur.take_in(&sight);
@@ -219,6 +234,16 @@ impl GpuProber for WorkerProber<'_> {
 
     fn built(&self) -> Option<&Built> {
         self.built.as_ref()
+    }
+
+    fn survey(&mut self, workload: &Workload, point: Point) -> Result<Surveyed, Error> {
+        self.ask_for_survey(workload, point).or_else(|error| {
+            self.running = None;
+            match concerns_one_point(&error) {
+                true => Ok(Err(error.to_string())),
+                false => Err(error),
+            }
+        })
     }
 
     fn was_unnamed(&self) -> bool {

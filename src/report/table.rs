@@ -9,6 +9,7 @@ use super::{Report, contexts};
 use crate::measurement::{EvidenceKind, Setting};
 use crate::plan::{Choice, Plan, Rung, Step, Versions};
 use crate::units::Bytes;
+use crate::workload::Checkpointing;
 
 const WIDTH: u16 = 100;
 
@@ -28,11 +29,11 @@ impl Report for Table {
         if let Some(choice) = &plan.recommendation {
             parts.push(memory::stack(&choice.memory, plan.budget.budget));
             parts.extend(speed::of_choice(choice, plan));
-            parts.push(choices(choice, &plan.alternatives));
+            parts.push(choices(choice, plan));
         }
         parts.extend(plan.contexts.as_ref().map(|it| contexts::table(it, plan)));
         if plan.ladder.iter().any(|rung| rung.device_peak.is_some()) {
-            parts.push(ladder(&plan.ladder));
+            parts.push(ladder(plan));
         }
         parts.extend(speed::front(plan));
         if !plan.notes.is_empty() {
@@ -114,9 +115,9 @@ fn budget(plan: &Plan) -> String {
     wrap(&format!("{text} (board: {})", budget.total), "", "  ")
 }
 
-fn choices(best: &Choice, others: &[Choice]) -> String {
+fn choices(best: &Choice, plan: &Plan) -> String {
     let mut grid = grid();
-    let all = || std::iter::once(best).chain(others);
+    let all = || std::iter::once(best).chain(&plan.alternatives);
     let rates = all().any(|choice| choice.speed.is_some()).then(|| speed::rates(best));
     let mut header = vec!["", "precision", "checkpointing", "micro-batch", "steps", "device peak"];
     header.extend(rates);
@@ -124,7 +125,7 @@ fn choices(best: &Choice, others: &[Choice]) -> String {
     grid.set_header(header);
     for (index, choice) in all().enumerate() {
         let mut row = vec![if index == 0 { "->".to_owned() } else { String::new() }];
-        row.extend(setting(choice));
+        row.extend(cells(choice, plan));
         row.extend(rates.map(|_| speed::rate(choice)));
         row.push(choice.next.map_or_else(
             || "-".to_owned(),
@@ -140,18 +141,29 @@ fn choices(best: &Choice, others: &[Choice]) -> String {
 }
 
 /// Cells of a choice: precision, checkpointing, micro-batch, steps, device peak.
-fn setting(choice: &Choice) -> [String; 5] {
+fn cells(choice: &Choice, plan: &Plan) -> [String; 5] {
     let rest = choice.remainder.map_or_else(String::new, |rest| format!(" + {rest}"));
     [
         choice.precision.to_string(),
-        choice.checkpointing.to_string(),
+        checkpointing(choice.checkpointing, plan),
         format!("{}{rest}", choice.micro_batch),
         choice.accumulation.to_string(),
         choice.memory.device_peak.to_string(),
     ]
 }
 
-fn ladder(rungs: &[Rung]) -> String {
+/// Its name; of some blocks how many, which is shorter.
+fn checkpointing(checkpointing: Checkpointing, plan: &Plan) -> String {
+    match (checkpointing, plan.block_count()) {
+        (Checkpointing::Blocks(blocks), Some(all)) => {
+            format!("{} of {all} blocks", blocks.count())
+        }
+        _ => checkpointing.to_string(),
+    }
+}
+
+fn ladder(plan: &Plan) -> String {
+    let rungs = &plan.ladder;
     let mut grid = grid();
     let at = rungs.first().map_or(1, |rung| rung.micro_batch);
     let peak = format!("peak at {at}");
@@ -171,7 +183,7 @@ fn ladder(rungs: &[Rung]) -> String {
         };
         let mut row = vec![
             step(rung.step).to_owned(),
-            Setting { precision: rung.precision, checkpointing: rung.checkpointing }.to_string(),
+            setting(rung, plan),
             rung.device_peak.map_or_else(|| "out of memory".to_owned(), |peak| peak.to_string()),
             change,
         ];
@@ -190,11 +202,22 @@ fn ladder(rungs: &[Rung]) -> String {
     format!("What each step buys\n{}\n{of_speed}  {meaning}", indent(&grid.to_string()))
 }
 
+fn setting(rung: &Rung, plan: &Plan) -> String {
+    let Rung { precision, checkpointing, .. } = *rung;
+    match checkpointing {
+        Checkpointing::Blocks(_) => {
+            format!("{precision}, {}", self::checkpointing(checkpointing, plan))
+        }
+        _ => Setting { precision, checkpointing }.to_string(),
+    }
+}
+
 fn step(step: Step) -> &'static str {
     match step {
         Step::Plain => "plain",
         Step::MixedPrecision => "+ mixed precision",
         Step::Accumulation => "+ accumulation",
+        Step::SelectiveCheckpointing => "+ selective",
         Step::Checkpointing => "+ checkpointing",
     }
 }

@@ -3,7 +3,7 @@ use super::rank::recomputation;
 use crate::measurement::{Measurement, Outcome, Point, Setting};
 use crate::plan::{Rung, Speed, Step};
 use crate::probe::Findings;
-use crate::workload::{Goal, Precision};
+use crate::workload::{Checkpointing, Goal, Precision};
 
 /// A rung of the ladder and the point that tells what it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,17 @@ pub fn compared(findings: &Findings, settings: &[Setting], goal: &Goal) -> Vec<C
         .filter(|setting| setting.precision == precision && !unchecked(setting))
         .max_by_key(|setting| recomputation(setting.checkpointing));
 
+    let last = mixed.copied().unwrap_or(plain);
+    // The fewest blocks that buy something.
+    let in_part = findings
+        .searches
+        .iter()
+        .map(|searched| searched.setting)
+        .filter(|it| it.precision == precision && Some(it) != checkpointed)
+        .filter(|it| matches!(it.checkpointing, Checkpointing::Blocks(_)))
+        .filter(|it| largest(findings, *it) > largest(findings, last))
+        .min_by_key(|it| recomputation(it.checkpointing));
+
     let micro_batch = largest(findings, plain).unwrap_or(1);
     let once = |setting| Point { setting, micro_batch, accumulation: 1, remainder: None };
     let (repeats, rest) = goal.split(micro_batch);
@@ -47,10 +58,14 @@ pub fn compared(findings: &Findings, settings: &[Setting], goal: &Goal) -> Vec<C
             accumulates: false,
         }));
     }
-    let last = mixed.copied().unwrap_or(plain);
     if accumulates {
         rungs.push(Compared { step: Step::Accumulation, point: repeated(last), accumulates });
     }
+    rungs.extend(in_part.map(|in_part| Compared {
+        step: Step::SelectiveCheckpointing,
+        point: repeated(in_part),
+        accumulates,
+    }));
     rungs.extend(checkpointed.map(|checkpointed| Compared {
         step: Step::Checkpointing,
         point: repeated(*checkpointed),
@@ -88,6 +103,5 @@ pub fn ladder(findings: &Findings, rungs: &[Compared], question: &Question<'_>) 
 }
 
 fn largest(findings: &Findings, setting: Setting) -> Option<u32> {
-    let searched = findings.searches.iter().find(|searched| searched.setting == setting)?;
-    Some(findings.measurements[searched.largest?].point.micro_batch)
+    Some(findings.measurements[findings.searched(setting)?.largest?].point.micro_batch)
 }

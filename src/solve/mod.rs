@@ -2,6 +2,8 @@
 
 mod ladder;
 mod rank;
+mod selection;
+mod selective;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +16,7 @@ use crate::workload::Goal;
 
 pub use ladder::{Compared, compared, ladder};
 pub use rank::recomputation;
+pub use selective::Selective;
 
 /// What decides among settings, besides what was measured.
 #[derive(Clone, Copy, Debug)]

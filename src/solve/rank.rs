@@ -101,7 +101,9 @@ fn micro_steps(choice: &Choice) -> u32 {
 /// The step of the careful person's ladder on which a choice stands. Each step keeps those before it:
 /// who accumulates has gone over to mixed precision first.
 fn careful_step(choice: &Choice) -> Step {
-    if choice.checkpointing.is_on() {
+    if matches!(choice.checkpointing, Checkpointing::Blocks(_)) {
+        Step::SelectiveCheckpointing
+    } else if choice.checkpointing.is_on() {
         Step::Checkpointing
     } else if choice.accumulation > 1 || choice.remainder.is_some() {
         Step::Accumulation
@@ -113,10 +115,11 @@ fn careful_step(choice: &Choice) -> Step {
 }
 
 /// Grows with how much of the forward pass is computed twice.
-pub fn recomputation(checkpointing: Checkpointing) -> (u8, Reverse<u32>) {
+pub fn recomputation(checkpointing: Checkpointing) -> (u8, u32) {
     match checkpointing {
-        Checkpointing::None | Checkpointing::AsIs => (0, Reverse(0)),
-        Checkpointing::Every(n) => (1, Reverse(n)),
-        Checkpointing::Full => (2, Reverse(0)),
+        Checkpointing::None | Checkpointing::AsIs => (0, 0),
+        Checkpointing::Blocks(blocks) => (1, blocks.count()),
+        Checkpointing::Every(n) => (2, u32::MAX - n),
+        Checkpointing::Full => (3, 0),
     }
 }

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Blocks;
+
 /// In which precision a step computes. Weights, gradients and optimizer state stay fp32.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -74,6 +76,8 @@ pub enum Checkpointing {
     None,
     /// Of each `n` blocks in a row the first is checkpointed; `n` is at least 2.
     Every(u32),
+    /// These blocks; not none.
+    Blocks(Blocks),
     /// Each block.
     Full,
     /// As the user's command does, which has no placeholder for it.
@@ -83,7 +87,7 @@ pub enum Checkpointing {
 impl Checkpointing {
     /// Whether it is known that blocks are checkpointed.
     pub fn is_on(self) -> bool {
-        matches!(self, Self::Every(_) | Self::Full)
+        matches!(self, Self::Every(_) | Self::Blocks(_) | Self::Full)
     }
 
     /// Whether block `index`, counted from 0, is checkpointed.
@@ -91,6 +95,7 @@ impl Checkpointing {
         match self {
             Self::None | Self::AsIs => false,
             Self::Every(n) => index.is_multiple_of(n),
+            Self::Blocks(blocks) => blocks.contains(index),
             Self::Full => true,
         }
     }
@@ -101,6 +106,7 @@ impl fmt::Display for Checkpointing {
         match self {
             Self::None => f.pad("none"),
             Self::Every(n) => f.pad(&format!("every-{n}")),
+            Self::Blocks(blocks) => f.pad(&format!("blocks-{blocks}")),
             Self::Full => f.pad("full"),
             Self::AsIs => f.pad("as-is"),
         }
@@ -111,17 +117,19 @@ impl FromStr for Checkpointing {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "none" => Ok(Self::None),
-            "full" => Ok(Self::Full),
-            _ => text
-                .strip_prefix("every-")
-                .and_then(|n| n.parse().ok())
-                .filter(|n| *n >= 2)
-                .map(Self::Every)
-                .ok_or_else(|| {
-                    format!("`{text}` is no checkpointing; one of none, full, every-2, every-3 …")
-                }),
+        let unknown = || {
+            format!(
+                "`{text}` is no checkpointing; one of none, full, every-2, every-3 …, blocks-0-4+8"
+            )
+        };
+        match text.split_once('-') {
+            None if text == "none" => Ok(Self::None),
+            None if text == "full" => Ok(Self::Full),
+            Some(("every", n)) => {
+                n.parse().ok().filter(|n| *n >= 2).map(Self::Every).ok_or_else(unknown)
+            }
+            Some(("blocks", blocks)) => blocks.parse().map(Self::Blocks).map_err(|_| unknown()),
+            _ => Err(unknown()),
         }
     }
 }

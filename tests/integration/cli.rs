@@ -143,7 +143,7 @@ fn a_value_that_cannot_be_read_is_named_with_its_flag() {
             "--checkpoint",
             "every-1",
             "error: `--checkpoint every-1`: no checkpointing\n\
-             hint: one of none, full, every-2, every-3 …\n",
+             hint: one of none, full, selective, every-2, every-3 …, blocks-0-4+8\n",
         ),
         (
             "--seq",

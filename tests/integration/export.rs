@@ -63,6 +63,28 @@ fn what_a_plan_may_hold_besides_is_handed_over_too() {
 }
 
 #[test]
+fn chosen_blocks_are_handed_over_one_by_one() {
+    let plan = edited(|plan| {
+        plan["recommendation"]["checkpointing"] = json!({ "blocks": [0, 1, 2, 3, 7] });
+    });
+    for format in ["pytorch", "accelerate", "lightning", "hf"] {
+        let module = export(&plan, format).run().stdout;
+        for text in [
+            "all_blocks[index] for index in [*range(0, 4), 7]]",
+            "checkpoint_blocks(",
+            "import functools",
+        ] {
+            assert!(module.contains(text), "{format}: {module}");
+        }
+        assert!(module.contains("checkpointing blocks-0-3+7"), "{format}: {module}");
+    }
+    let module = export(&plan, "hf").run().stdout;
+    assert!(!module.contains("\"activation_checkpointing\""), "{module}");
+    let remarks = export(&plan, "deepspeed").run().stderr;
+    assert!(remarks.contains("checkpointing of the blocks 0-3+7, counted from 0"), "{remarks}");
+}
+
+#[test]
 fn the_documentation_shows_what_is_printed() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/export.md");
     let page = fs::read_to_string(page).unwrap();
@@ -277,11 +299,12 @@ dropout = 0.1
 
 /// What is planned, each trained by in each framework: accumulation with and without a smaller last
 /// micro-batch and none at all, each precision and kind of checkpointing.
-const PLANS: [(&str, &[&str]); 4] = [
+const PLANS: [(&str, &[&str]); 5] = [
     ("fp32", &["12", "--precision", "fp32", "--checkpoint", "none"]),
     ("bf16", &["20", "--precision", "bf16", "--checkpoint", "full", "--ragged"]),
     ("fp16", &["10", "--precision", "fp16", "--checkpoint", "none"]),
     ("tf32", &["4", "--precision", "tf32", "--checkpoint", "every-2"]),
+    ("blocks", &["8", "--precision", "bf16", "--checkpoint", "blocks-0+2"]),
 ];
 
 #[test]

@@ -9,7 +9,7 @@ const FLOORS: &[&[&str]] = &[
     &["units", "error", "destination"],
     &["lint", "profile", "snapshot"],
     &["workload"],
-    &["measurement", "device"],
+    &["measurement", "device", "survey"],
     &["probe"],
     &["replay", "doctor"],
     &["solve", "plan", "comparison"],

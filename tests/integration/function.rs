@@ -478,6 +478,7 @@ fn checkpointing_is_switched_on_as_the_workload_says() {
     let half = activations("['0', '2']", "full").unwrap();
     assert!(full < half && half < plain, "{full} {half} {plain}");
     assert_eq!(activations("None", "every-2"), Some(half));
+    assert_eq!(activations("None", "blocks-0+2"), Some(half));
     let own = "lambda model: [setattr(b, 'forward', __import__('functools').partial(\
                torch.utils.checkpoint.checkpoint, b.forward, use_reentrant=False)) for b in model]";
     assert_eq!(activations(own, "full"), Some(full));

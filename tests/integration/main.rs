@@ -37,6 +37,7 @@ mod profiles;
 mod replay;
 /// `vramfit run`.
 mod run;
+mod selective;
 /// How fast a plan says that training is.
 mod speed;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.

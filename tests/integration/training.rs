@@ -74,6 +74,27 @@ fn what_a_plan_recommends_passes_the_check_and_much_more_does_not() {
 }
 
 #[test]
+fn some_blocks_are_enough_where_none_are_not_and_save_what_all_would_compute_twice() {
+    let Some(worker) = worker() else { return };
+    let arguments = [&PLAN[..6], &["--precision", "bf16", "--gpu", "rtx-3050-laptop-4gb"]].concat();
+    let plan = json(&training(&worker, &arguments).run());
+    let others = plan["alternatives"].as_array().unwrap();
+    let choices: Vec<_> = std::iter::once(&plan["recommendation"]).chain(others).collect();
+    let with = |name: &str| choices.iter().find(|it| it["checkpointing"] == name).unwrap();
+    let in_part = choices.iter().find(|it| it["checkpointing"]["blocks"].is_array()).unwrap();
+    let size = |choice: &Value| choice["micro_batch"].as_u64().unwrap();
+    let peak = |choice: &Value| choice["memory"]["device_peak"].as_u64().unwrap();
+    assert!(size(with("none")) < size(in_part), "{in_part}");
+    assert_eq!(size(with("full")), size(in_part), "{in_part}");
+    // It uses the room that full checkpointing leaves.
+    assert!(peak(with("full")) < peak(in_part), "{in_part}");
+    assert!(peak(in_part) <= plan["budget"]["budget"].as_u64().unwrap(), "{in_part}");
+    let chosen = in_part["checkpointing"]["blocks"].as_array().unwrap().len();
+    assert!((1..8).contains(&chosen), "{in_part}");
+    assert_eq!(plan["surveys"][0]["blocks"].as_array().unwrap().len(), 16);
+}
+
+#[test]
 fn more_memory_gives_larger_micro_batches_each_proven_by_its_successor() {
     let Some(worker) = worker() else { return };
     let mut before = 0;

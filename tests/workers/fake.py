@@ -9,6 +9,7 @@ FAKE_FAULT: `<what>` when starting, or `<what>@<micro-batch>`, or `<what>@<micro
 micro-batch may be `any`. With FAKE_FAULT_TOKENS only at that length.
 `interrupt-fused` interrupts where a fused optimizer step is tried.
 FAKE_TIMES: `even` answers modelled step times too; `<micro-batch>`, that this size and those above it are slow.
+FAKE_BLOCKS: blocks of the model, which share three quarters of what a sample takes; 0 are none to see.
 FAKE_PIDS: file to which each worker appends its process id.
 FAKE_IMPORT: seconds that it takes to be ready, as one in Python does that imports a user's file.
 """
@@ -80,7 +81,11 @@ def outcome(point, tokens):
         sample = number("FAKE_CARD_SAMPLE", 100)
     if setting["precision"] in ("bf16", "fp16"):
         sample //= 2
-    if setting["checkpointing"] != "none":
+    checkpointing = setting["checkpointing"]
+    if isinstance(checkpointing, dict) and "blocks" in checkpointing:
+        chosen = checkpointing["blocks"]
+        sample -= sample * 3 * len(chosen) // (4 * int(os.environ["FAKE_BLOCKS"]))
+    elif checkpointing != "none":
         sample //= 4
     if tokens is not None:
         sample = sample * tokens // 1024
@@ -128,6 +133,15 @@ def times(point):
     return {"step_seconds": total, "step_time": step_time}
 
 
+def survey(point):
+    count = int(os.environ.get("FAKE_BLOCKS", 0))
+    sample = int(os.environ.get("FAKE_SAMPLE", 100)) * MIB * point["micro_batch"]
+    if point["setting"]["precision"] in ("bf16", "fp16"):
+        sample //= 2
+    block = {"saved": sample * 3 // (4 * (count or 1)), "output": 0, "seconds": 0.001}
+    return [block] * count
+
+
 def main():
     note_pid(os.getpid())
     what, _, rest = os.environ.get("FAKE_FAULT", "").partition("@")
@@ -137,7 +151,7 @@ def main():
     time.sleep(float(os.environ.get("FAKE_IMPORT", 0)))
     say(
         reply="ready",
-        protocol=99 if what == "protocol" else 2,
+        protocol=99 if what == "protocol" else 3,
         version="9.9.9" if what == "version" else os.environ.get("FAKE_VERSION", "0.1.0"),
         pid=os.getpid(),
         torch="2.11.0",
@@ -154,6 +168,9 @@ def main():
             continue
         if request["request"] == "release":
             say(reply="released")
+            continue
+        if request["request"] == "survey":
+            say(reply="surveyed", id=request["id"], blocks=survey(request["point"]), reason=None)
             continue
         fused = request["workload"]["optimizer_implementation"] == "fused"
         if what == "interrupt-fused" and fused:

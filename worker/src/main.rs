@@ -11,6 +11,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod blocks;
 mod clip;
 mod failure;
 mod family;

@@ -3,15 +3,17 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tch::{Device, TchError};
-use vramfit::measurement::{Memory, Outcome, Point, Ran};
+use vramfit::measurement::{Memory, Outcome, Point, Ran, Setting};
+use vramfit::survey::{BlockCost, Surveyed};
 use vramfit::units::Bytes;
-use vramfit::workload::{Precision, Workload};
+use vramfit::workload::{Checkpointing, Precision, Workload};
 
+use crate::blocks::Blocks;
 use crate::failure;
-use crate::family;
+use crate::family::{self, Model};
 use crate::shim::clock;
 use crate::shim::device::{self, Allocator};
-use crate::step::{Border, Trainer};
+use crate::step::{Border, Trainer, autocast};
 use crate::time::Took;
 
 /// Fewest steps that show a point's memory: optimizer state comes with the first.
@@ -69,6 +71,39 @@ fn words(error: &TchError) -> String {
     }
 }
 
+/// What each block of the network costs in one micro-step of a point; or in one line why that is not
+/// known. Holds no memory afterwards, unless the device is lost.
+pub(crate) fn survey(workload: &Workload, point: &Point, device: Device) -> Surveyed {
+    let attempt = catch_unwind(AssertUnwindSafe(|| run_blocks(workload, point, device)));
+    let text = match attempt {
+        Ok(Ok(costs)) => return Ok(costs),
+        Ok(Err(Failure::Refused(text))) => text,
+        Ok(Err(Failure::Torch(error))) => failure::without_appendix(&words(&error)),
+        Err(panic) => failure::text_of_panic(panic.as_ref()),
+    };
+    Err(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn run_blocks(
+    workload: &Workload,
+    point: &Point,
+    device: Device,
+) -> Result<Vec<BlockCost>, Failure> {
+    let Setting { precision, .. } = point.setting;
+    prepare(point, device)?;
+    let Model { network, parameters: _parameters } =
+        family::build(workload, device).map_err(Failure::Refused)?;
+    let blocks = Blocks::to_survey(device);
+    let batch = network.batch(i64::from(point.micro_batch));
+    let loss = {
+        let _autocast = autocast(precision, device)?;
+        network.loss(&batch, &blocks)
+    };
+    // It frees the graph; one with derivatives of derivatives may hold itself otherwise.
+    loss.f_backward()?;
+    Ok(blocks.into_costs())
+}
+
 fn train(
     workload: &Workload,
     point: &Point,
@@ -76,11 +111,11 @@ fn train(
     device: Device,
     held: &mut Option<Trainer>,
 ) -> Result<Ran, Failure> {
-    check(point, steps).map_err(Failure::Refused)?;
-    if device.is_cuda() {
-        device::allow_tf32_matmul(point.setting.precision == Precision::Tf32)?;
-        device::reset_peaks()?;
+    if steps < FEWEST_STEPS {
+        let text = format!("{steps} steps, where at least {FEWEST_STEPS} are needed");
+        return Err(Failure::Refused(text));
     }
+    prepare(point, device)?;
     let before = statistics(device)?;
     let model = family::build(workload, device).map_err(Failure::Refused)?;
     let (count, name) = (model.parameter_count(), workload.subject.name());
@@ -90,6 +125,7 @@ fn train(
             "`{name}` has {count} parameters, its profile states {stated}"
         )));
     }
+    check_blocks(point.setting.checkpointing, &model).map_err(Failure::Refused)?;
     let mut parts = Parts { weights: statistics(device)?.allocated, ..Parts::default() };
     let trainer = held.insert(Trainer::new(model, workload, point, device));
     let mut took = Vec::new();
@@ -136,17 +172,31 @@ fn quietest(took: &[Took]) -> Option<Took> {
     of_virtual.min_by(|a, b| a.seconds().total_cmp(&b.seconds())).copied()
 }
 
-fn check(point: &Point, steps: u32) -> Result<(), String> {
+/// Sets the device up for a point.
+fn prepare(point: &Point, device: Device) -> Result<(), Failure> {
     if point.micro_batch == 0 || point.remainder == Some(0) {
-        return Err("a micro-batch of 0 samples".to_owned());
+        return Err(Failure::Refused("a micro-batch of 0 samples".to_owned()));
     }
     if point.accumulation == 0 {
-        return Err("an accumulation of 0 micro-steps".to_owned());
+        return Err(Failure::Refused("an accumulation of 0 micro-steps".to_owned()));
     }
-    if steps < FEWEST_STEPS {
-        return Err(format!("{steps} steps, where at least {FEWEST_STEPS} are needed"));
+    if device.is_cuda() {
+        device::allow_tf32_matmul(point.setting.precision == Precision::Tf32)?;
+        device::reset_peaks()?;
     }
     Ok(())
+}
+
+/// Blocks that the network does not have cannot be checkpointed.
+fn check_blocks(checkpointing: Checkpointing, model: &Model) -> Result<(), String> {
+    let Checkpointing::Blocks(blocks) = checkpointing else { return Ok(()) };
+    let count = model.network.block_count();
+    match blocks.last() {
+        Some(last) if last as usize >= count => {
+            Err(format!("`{checkpointing}` names block {last}, and the model has {count}, from 0"))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Live bytes at the borders. Differences leave out what both sides hold, so that cuBLAS's
@@ -202,7 +252,7 @@ fn statistics(device: Device) -> Result<Allocator, TchError> {
 }
 
 /// Whether the device still answers after a failure.
-fn works(device: Device) -> bool {
+pub(crate) fn works(device: Device) -> bool {
     let Device::Cuda(index) = device else { return true };
     catch_unwind(|| tch::Cuda::synchronize(index as i64)).is_ok()
 }

@@ -10,7 +10,7 @@ use vramfit::probe::protocol::{Hello, PROTOCOL, Reply, Request};
 use vramfit::units::Bytes;
 
 use crate::failure;
-use crate::measure::{Measured, measure};
+use crate::measure::{Measured, measure, survey, works};
 use crate::shim::{checkpoint, device, process};
 
 /// Exit code of a worker that cannot go on.
@@ -44,17 +44,33 @@ pub(crate) fn serve(requests: impl BufRead, mut replies: impl Write) -> ExitCode
             Request::Build { .. } => {
                 return refuse(&mut replies, "this worker has no function to call".to_owned());
             }
-            Request::Release | Request::Measure { .. } => {}
+            Request::Release | Request::Measure { .. } | Request::Survey { .. } => {}
         }
         drop(held.take());
         if let Err(message) = release(device) {
             return refuse(&mut replies, message);
         }
-        let Request::Measure { id, workload, point, steps } = request else {
-            if say(&mut replies, &Reply::Released).is_err() {
-                return FAILED.into();
+        let (id, workload, point, steps) = match request {
+            Request::Measure { id, workload, point, steps } => (id, workload, point, steps),
+            Request::Survey { id, workload, point } => {
+                let (blocks, reason) = match survey(&workload, &point, device) {
+                    Ok(blocks) => (blocks, None),
+                    Err(reason) => (Vec::new(), Some(reason)),
+                };
+                if say(&mut replies, &Reply::Surveyed { id, blocks, reason }).is_err() {
+                    return FAILED.into();
+                }
+                if !works(device) {
+                    std::process::exit(i32::from(FAILED));
+                }
+                continue;
             }
-            continue;
+            Request::Release | Request::Build { .. } | Request::Quit => {
+                if say(&mut replies, &Reply::Released).is_err() {
+                    return FAILED.into();
+                }
+                continue;
+            }
         };
         let measured = measure(&workload, &point, steps, device);
         let reserved = if device.is_cuda() && measured.usable {

@@ -2,8 +2,9 @@
 
 use tch::{Device, Kind, TchError, Tensor};
 use vramfit::measurement::Point;
-use vramfit::workload::{Checkpointing, Precision, Workload};
+use vramfit::workload::{Precision, Workload};
 
+use crate::blocks::Blocks;
 use crate::clip::clip_grad_norm_;
 use crate::family::{Batch, Model};
 use crate::optimizer::Optimizer;
@@ -38,7 +39,7 @@ pub(crate) struct Trainer {
     optimizer: Optimizer,
     scaler: Option<Scaler>,
     precision: Precision,
-    checkpointing: Checkpointing,
+    blocks: Blocks,
     clipping: Option<f64>,
     micro_batch: u32,
     accumulation: u32,
@@ -62,7 +63,7 @@ impl Trainer {
             optimizer,
             scaler: (precision == Precision::Fp16).then(|| Scaler::new(device)),
             precision,
-            checkpointing: point.setting.checkpointing,
+            blocks: Blocks::Trained(point.setting.checkpointing),
             clipping: workload.gradient_clipping,
             micro_batch: point.micro_batch,
             accumulation: point.accumulation,
@@ -122,8 +123,8 @@ impl Trainer {
         let share = self.share(samples);
         let Some(batch) = &self.batch else { return Ok(()) };
         let loss = {
-            let _autocast = self.autocast()?;
-            self.model.network.loss(batch, self.checkpointing)
+            let _autocast = autocast(self.precision, self.device)?;
+            self.model.network.loss(batch, &self.blocks)
         };
         self.loss = Some(loss);
         let Some(loss) = &mut self.loss else { return Ok(()) };
@@ -143,15 +144,6 @@ impl Trainer {
         f64::from(samples) / all
     }
 
-    fn autocast(&self) -> Result<Option<autocast::Region>, TchError> {
-        let kind = match self.precision {
-            Precision::Fp32 | Precision::Tf32 | Precision::AsIs => return Ok(None),
-            Precision::Bf16 => Kind::BFloat16,
-            Precision::Fp16 => Kind::Half,
-        };
-        autocast::Region::enter(self.device, kind).map(Some)
-    }
-
     fn update(&mut self) -> Result<(), TchError> {
         if let Some(largest) = self.clipping {
             if let Some(scaler) = &mut self.scaler {
@@ -165,13 +157,30 @@ impl Trainer {
         }
     }
 
-    /// The time once the device has done all it was given.
     fn now(&self) -> Stamp {
-        if let Device::Cuda(index) = self.device {
-            tch::Cuda::synchronize(index as i64);
-        }
-        Stamp::now()
+        now(self.device)
     }
+}
+
+/// The region in which a precision computes the loss, where it has one.
+pub(crate) fn autocast(
+    precision: Precision,
+    device: Device,
+) -> Result<Option<autocast::Region>, TchError> {
+    let kind = match precision {
+        Precision::Fp32 | Precision::Tf32 | Precision::AsIs => return Ok(None),
+        Precision::Bf16 => Kind::BFloat16,
+        Precision::Fp16 => Kind::Half,
+    };
+    autocast::Region::enter(device, kind).map(Some)
+}
+
+/// The time once the device has done all it was given.
+pub(crate) fn now(device: Device) -> Stamp {
+    if let Device::Cuda(index) = device {
+        tch::Cuda::synchronize(index as i64);
+    }
+    Stamp::now()
 }
 
 #[cfg(test)]

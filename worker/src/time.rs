@@ -54,6 +54,11 @@ impl Took {
     pub(crate) fn seconds(&self) -> f64 {
         self.split.map_or(self.wall, |split| split.total)
     }
+
+    /// Seconds in which the device worked, which are the same each time on a virtual GPU.
+    pub(crate) fn device_seconds(&self) -> f64 {
+        self.split.map_or(self.wall, |split| split.total - split.host)
+    }
 }
 
 impl Add for Took {

@@ -3,8 +3,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{DeviceArgs, MeasuringArgs, WorkloadArgs};
-use crate::cli::values;
-use crate::workload::{Checkpointing, Precision};
+use crate::cli::values::{self, Checkpoint};
+use crate::workload::Precision;
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
@@ -53,14 +53,15 @@ pub(in crate::cli) struct CheckArgs {
     #[arg(long, value_name = "NAME", value_parser = values::precision, help_heading = "Setting")]
     pub(in crate::cli) precision: Option<Precision>,
 
-    /// Activation checkpointing: none, full, every-2, every-3 … [default: none]
+    /// Activation checkpointing: none, full, selective (the fewest blocks with which it fits), every-2,
+    /// every-3 …, blocks-0-4+8 [default: none]
     #[arg(
         long,
         value_name = "NAME",
-        value_parser = values::checkpointing,
+        value_parser = values::checkpoint,
         help_heading = "Setting"
     )]
-    pub(in crate::cli) checkpoint: Option<Checkpointing>,
+    pub(in crate::cli) checkpoint: Option<Checkpoint>,
 
     #[command(flatten)]
     pub(in crate::cli) workload: WorkloadArgs,

@@ -3,9 +3,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{DeviceArgs, MeasuringArgs, WorkloadArgs};
-use crate::cli::values;
+use crate::cli::values::{self, Checkpoint};
 use crate::export::Exporter;
-use crate::workload::{Checkpointing, Lengths, Precision};
+use crate::workload::{Lengths, Precision};
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
@@ -56,16 +56,17 @@ pub(in crate::cli) struct PlanArgs {
     )]
     pub(in crate::cli) precision: Vec<Precision>,
 
-    /// Activation checkpointing to try, separated by commas: none, full, every-2, every-3 …
-    /// [default: none,full]
+    /// Activation checkpointing to try, separated by commas: none, full, selective (the fewest blocks
+    /// that make a micro-batch fit), every-2, every-3 …, blocks-0-4+8
+    /// [default: none,full,selective]
     #[arg(
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        value_parser = values::checkpointing,
+        value_parser = values::checkpoint,
         help_heading = "Search"
     )]
-    pub(in crate::cli) checkpoint: Vec<Checkpointing>,
+    pub(in crate::cli) checkpoint: Vec<Checkpoint>,
 
     /// GPUs that share the target batch [default: 1, or torchrun's --nproc-per-node]
     #[arg(long, value_name = "N", value_parser = values::count, help_heading = "Training")]

@@ -2,6 +2,7 @@
 
 Usage:
 
+    checkpoint_blocks(model.layers)  #? some
     args = training_arguments("output", learning_rate=1e-3, num_train_epochs=3)
     #? !own
     trainer = Trainer(model=model, args=args, train_dataset=dataset)
@@ -20,10 +21,14 @@ Start it with `torchrun --nproc-per-node @world_size@ train.py`.
 
 #+ evidence
 
+import functools
 import os
+from collections.abc import Iterable
 from typing import Any
 
 #+ allocator
+import torch
+from torch.utils.checkpoint import checkpoint
 from transformers import TrainingArguments
 
 SEQUENCE = @sequence@  # tokens in one sample; longer ones take more memory  #? sequence
@@ -42,7 +47,12 @@ PLANNED = {
     "bf16": True,  #? bf16
     "fp16": True,  # with a gradient scaler  #? fp16
     "tf32": True,  #? tf32
-    "activation_checkpointing": True,  # `gradient_checkpointing` in older transformers  #? checkpoint
+    #? some
+    # The Trainer's own checkpointing takes all layers or every n-th, not those that were planned:
+    # `checkpoint_blocks` is called on the model instead, before the Trainer is made.
+    #? end
+    "activation_checkpointing": True,  # `gradient_checkpointing` in older transformers  #? full
+    "activation_checkpointing": True,  # `gradient_checkpointing` in older transformers  #? every
     "activation_checkpointing_kwargs": {"use_reentrant": False},  #? full
     "activation_checkpointing_kwargs": {"use_reentrant": False, "every_n_layers": @every@},  #? every
     #? adam
@@ -62,6 +72,10 @@ PLANNED = {
 }
 
 
+#? some
+#+ checkpoint_blocks
+
+#? end
 def training_arguments(output_dir: str, **more: Any) -> TrainingArguments:
     """The planned arguments, with more, or others in their place."""
     return TrainingArguments(output_dir, **(PLANNED | more))  #? !distributed

@@ -1,6 +1,6 @@
 //! How fast, and at which price.
 
-use super::{grid, indent, right, setting, wrap};
+use super::{grid, indent, right, wrap};
 use crate::measurement::StepTime;
 use crate::plan::{Choice, Plan, Speed, SpeedBasis};
 use crate::units::{count, duration, significant};
@@ -125,7 +125,7 @@ pub(super) fn front(plan: &Plan) -> Option<String> {
         let choice = &plan.pareto[row * (plan.pareto.len() - 1) / (rows - 1)];
         let is_recommended = recommended == Some(choice.evidence);
         let mut cells = vec![if is_recommended { "->" } else { "" }.to_owned()];
-        cells.extend(setting(choice));
+        cells.extend(super::cells(choice, plan));
         cells.push(rate(choice));
         grid.add_row(cells);
     }

@@ -5,9 +5,9 @@ use std::f64::consts::PI;
 
 use tch::{Device, Kind, Tensor};
 use vramfit::profile::model::Decoder;
-use vramfit::workload::Checkpointing;
 
-use super::{Batch, Network, language, run_block};
+use super::{Batch, Network, language};
+use crate::blocks::Blocks;
 use crate::model::{Builder, Then, Weight, dim};
 
 /// Standard deviation of initial weights.
@@ -52,7 +52,7 @@ impl Gpt2 {
         })
     }
 
-    fn hidden_states(&self, ids: &Tensor, checkpointing: Checkpointing) -> Tensor {
+    fn hidden_states(&self, ids: &Tensor, blocks: &Blocks) -> Tensor {
         // Both embeddings live to the end of the function, as they do in Python.
         let token_embeddings = Tensor::embedding(&self.tokens, ids, -1, false, false);
         // The offset of a key-value cache is added even where it is 0.
@@ -63,7 +63,7 @@ impl Gpt2 {
             (&token_embeddings + &position_embeddings).then(|x| x.dropout(self.dropout, true));
         for (index, block) in self.blocks.iter().enumerate() {
             let block = block.clone();
-            hidden = run_block(checkpointing, index, &hidden, move |x| block.forward(x));
+            hidden = blocks.run(index, &hidden, move |x| block.forward(x));
         }
         let normed = self.norm.forward(&hidden);
         drop((token_embeddings, positions, position_embeddings));
@@ -76,8 +76,12 @@ impl Network for Gpt2 {
         language::batch(samples, self.sequence, self.tokens.size()[0], self.device)
     }
 
-    fn loss(&self, batch: &Batch, checkpointing: Checkpointing) -> Tensor {
-        let hidden = self.hidden_states(&batch.inputs, checkpointing);
+    fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    fn loss(&self, batch: &Batch, blocks: &Blocks) -> Tensor {
+        let hidden = self.hidden_states(&batch.inputs, blocks);
         let head = self.head.as_ref().unwrap_or(&self.tokens);
         language::head_loss(hidden, head, batch)
     }

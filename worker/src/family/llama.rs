@@ -3,9 +3,9 @@
 
 use tch::{Device, Kind, Tensor};
 use vramfit::profile::model::Decoder;
-use vramfit::workload::Checkpointing;
 
-use super::{Batch, Network, language, run_block};
+use super::{Batch, Network, language};
+use crate::blocks::Blocks;
 use crate::model::{Builder, Linear, Then, Weight, dim};
 
 const DEVIATION: f64 = 0.02;
@@ -70,7 +70,7 @@ impl Llama {
         Rotations { cos, sin, _positions: positions }
     }
 
-    fn hidden_states(&self, ids: &Tensor, checkpointing: Checkpointing) -> Tensor {
+    fn hidden_states(&self, ids: &Tensor, blocks: &Blocks) -> Tensor {
         // Lives to the end of the function, as in Python.
         let embeddings = Tensor::embedding(&self.tokens, ids, -1, false, false);
         let rotations = self.rotations();
@@ -78,8 +78,7 @@ impl Llama {
         for (index, block) in self.blocks.iter().enumerate() {
             let block = block.clone();
             let rotations = rotations.clone();
-            hidden =
-                run_block(checkpointing, index, &hidden, move |x| block.forward(x, &rotations));
+            hidden = blocks.run(index, &hidden, move |x| block.forward(x, &rotations));
         }
         self.norm.forward(&hidden)
     }
@@ -90,8 +89,12 @@ impl Network for Llama {
         language::batch(samples, self.sequence, self.tokens.size()[0], self.device)
     }
 
-    fn loss(&self, batch: &Batch, checkpointing: Checkpointing) -> Tensor {
-        let hidden = self.hidden_states(&batch.inputs, checkpointing);
+    fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    fn loss(&self, batch: &Batch, blocks: &Blocks) -> Tensor {
+        let hidden = self.hidden_states(&batch.inputs, blocks);
         let head = self.head.as_ref().unwrap_or(&self.tokens);
         language::head_loss(hidden, head, batch)
     }

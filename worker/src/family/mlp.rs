@@ -2,10 +2,10 @@
 
 use tch::{Device, Kind, Tensor};
 use vramfit::profile::model::{Activation, Mlp as Dimensions};
-use vramfit::workload::Checkpointing;
 
 use super::resnet::classification_loss;
-use super::{Batch, Network, run_block};
+use super::{Batch, Network};
+use crate::blocks::Blocks;
 use crate::model::{Builder, Linear, Then, dim};
 
 pub(super) struct Mlp {
@@ -47,13 +47,15 @@ impl Network for Mlp {
         Batch { inputs: features, targets: Some(classes) }
     }
 
-    fn loss(&self, batch: &Batch, checkpointing: Checkpointing) -> Tensor {
+    fn block_count(&self) -> usize {
+        self.hidden.len()
+    }
+
+    fn loss(&self, batch: &Batch, blocks: &Blocks) -> Tensor {
         let mut x = batch.inputs.shallow_clone();
         for (index, layer) in self.hidden.iter().enumerate() {
             let (layer, activation) = (layer.clone(), self.activation);
-            x = run_block(checkpointing, index, &x, move |x| {
-                layer.forward(x).then(|x| activate(activation, x))
-            });
+            x = blocks.run(index, &x, move |x| layer.forward(x).then(|x| activate(activation, x)));
         }
         let logits = x.then(|x| self.output.forward(x));
         classification_loss(&logits, batch)

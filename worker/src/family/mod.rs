@@ -9,10 +9,10 @@ mod resnet;
 
 use tch::{Device, Tensor};
 use vramfit::profile::model::{Architecture, DecoderStyle};
-use vramfit::workload::{Checkpointing, Workload};
+use vramfit::workload::Workload;
 
+use crate::blocks::Blocks;
 use crate::model::Builder;
-use crate::shim::checkpoint;
 
 /// One micro-batch on the device.
 #[derive(Debug)]
@@ -28,8 +28,11 @@ pub(crate) trait Network {
     /// Makes a micro-batch of random samples of full length on the device.
     fn batch(&self, samples: i64) -> Batch;
 
-    /// Mean loss of a micro-batch. Panics as tch's operators do.
-    fn loss(&self, batch: &Batch, checkpointing: Checkpointing) -> Tensor;
+    /// How many blocks it has that can be checkpointed.
+    fn block_count(&self) -> usize;
+
+    /// Mean loss of a micro-batch, its blocks run by `blocks`. Panics as tch's operators do.
+    fn loss(&self, batch: &Batch, blocks: &Blocks) -> Tensor;
 }
 
 /// A network with its parameters, in PyTorch's order.
@@ -69,22 +72,4 @@ pub(crate) fn build(workload: &Workload, device: Device) -> Result<Model, String
         Architecture::Pinn(pinn) => Box::new(pinn::Pinn::new(&mut builder, pinn)),
     };
     Ok(Model { network, parameters: builder.into_parameters() })
-}
-
-/// Runs `block` on `x`, checkpointed where `checkpointing` covers block `index`.
-fn run_block(
-    checkpointing: Checkpointing,
-    index: usize,
-    x: &Tensor,
-    block: impl Fn(&Tensor) -> Tensor + Send + 'static,
-) -> Tensor {
-    let index = u32::try_from(index).unwrap_or(u32::MAX);
-    if !checkpointing.covers(index) {
-        return block(x);
-    }
-    match checkpoint::checkpointed(Box::new(block), x) {
-        Ok(y) => y,
-        // Where tch's operators panic, this does: one way for failures to travel.
-        Err(error) => panic!("{error}"),
-    }
 }

@@ -3,9 +3,9 @@
 
 use tch::{Device, Kind, Tensor};
 use vramfit::profile::model::Pinn as Dimensions;
-use vramfit::workload::Checkpointing;
 
-use super::{Batch, Network, run_block};
+use super::{Batch, Network};
+use crate::blocks::Blocks;
 use crate::model::{Builder, Linear, Then, dim};
 
 pub(super) struct Pinn {
@@ -36,11 +36,11 @@ impl Pinn {
         }
     }
 
-    fn value(&self, coordinates: &[Tensor], checkpointing: Checkpointing) -> Tensor {
+    fn value(&self, coordinates: &[Tensor], blocks: &Blocks) -> Tensor {
         let mut x = Tensor::cat(coordinates, 1);
         for (index, layer) in self.hidden.iter().enumerate() {
             let layer = layer.clone();
-            x = run_block(checkpointing, index, &x, move |x| layer.forward(x).then(Tensor::tanh));
+            x = blocks.run(index, &x, move |x| layer.forward(x).then(Tensor::tanh));
         }
         x.then(|x| self.output.forward(x))
     }
@@ -52,7 +52,11 @@ impl Network for Pinn {
         Batch { inputs: Tensor::rand(shape, (Kind::Float, self.device)), targets: None }
     }
 
-    fn loss(&self, batch: &Batch, checkpointing: Checkpointing) -> Tensor {
+    fn block_count(&self) -> usize {
+        self.hidden.len()
+    }
+
+    fn loss(&self, batch: &Batch, blocks: &Blocks) -> Tensor {
         // One leaf a coordinate, so that each derivative is asked for by itself.
         let coordinates: Vec<Tensor> = (0..self.coordinates)
             .map(|i| {
@@ -60,7 +64,7 @@ impl Network for Pinn {
                 column.detach().set_requires_grad(true)
             })
             .collect();
-        let value = self.value(&coordinates, checkpointing);
+        let value = self.value(&coordinates, blocks);
         let first = Tensor::run_backward(&[&value], &coordinates, true, true);
         let spatial = first.iter().zip(&coordinates).skip(1);
         let residual = spatial.fold(first[0].shallow_clone(), |residual, (slope, coordinate)| {

@@ -2,9 +2,9 @@
 
 use tch::{Device, Kind, Reduction, Tensor};
 use vramfit::profile::model::{ResidualBlock, Resnet as Dimensions};
-use vramfit::workload::Checkpointing;
 
-use super::{Batch, Network, run_block};
+use super::{Batch, Network};
+use crate::blocks::Blocks;
 use crate::model::{Builder, Linear, Then, Weight, dim};
 
 /// Channels after the stem and inside the first stage.
@@ -55,7 +55,11 @@ impl Network for Resnet {
         Batch { inputs: images, targets: Some(classes) }
     }
 
-    fn loss(&self, batch: &Batch, checkpointing: Checkpointing) -> Tensor {
+    fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    fn loss(&self, batch: &Batch, blocks: &Blocks) -> Tensor {
         let mut x = self
             .stem
             .forward(&batch.inputs)
@@ -64,7 +68,7 @@ impl Network for Resnet {
             .then(|x| x.max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false));
         for (index, block) in self.blocks.iter().enumerate() {
             let block = block.clone();
-            x = run_block(checkpointing, index, &x, move |x| block.forward(x));
+            x = blocks.run(index, &x, move |x| block.forward(x));
         }
         let logits = x
             .then(|x| x.adaptive_avg_pool2d([1, 1]))

@@ -20,6 +20,11 @@ int vf_autocast_enter(
   });
 }
 
+// Lets go of the cast copies of weights that the region has made so far.
+int vf_autocast_forget_casts() {
+  return guarded([] { at::autocast::clear_cache(); });
+}
+
 int vf_autocast_leave(int8_t device, bool was_enabled, int8_t was_dtype) {
   return guarded([&] {
     const auto kind = static_cast<at::DeviceType>(device);

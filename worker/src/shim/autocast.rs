@@ -16,6 +16,7 @@ unsafe extern "C" {
         was_enabled: *mut bool,
         was_dtype: *mut i8,
     ) -> c_int;
+    fn vf_autocast_forget_casts() -> c_int;
     fn vf_autocast_leave(device: i8, was_enabled: bool, was_dtype: i8) -> c_int;
 }
 
@@ -47,6 +48,13 @@ impl Region {
         })?;
         Ok(region)
     }
+}
+
+/// Lets go of the cast copies of weights that this region keeps for whoever casts them next; without a
+/// region there are none.
+pub(crate) fn forget_casts() -> Result<(), TchError> {
+    // SAFETY: no argument to get wrong; whoever uses a copy holds it by itself.
+    check(unsafe { vf_autocast_forget_casts() })
 }
 
 impl Drop for Region {

@@ -6,7 +6,7 @@ use vramfit::measurement::Setting;
 use vramfit::profile::model::{
     Activation, Architecture, Decoder, DecoderStyle, Mlp, ModelProfile, Pinn, ResidualBlock, Resnet,
 };
-use vramfit::workload::{Optimizer as Kind_, OptimizerImplementation, Subject};
+use vramfit::workload::{Checkpointing, Optimizer as Kind_, OptimizerImplementation, Subject};
 
 use super::*;
 use crate::family;
@@ -134,8 +134,9 @@ fn checkpointed_steps_give_the_same_gradients_dropout_included() {
             let (loss, expected) = gradients(&mut plain, &batch);
             assert!(loss > 0.0, "{name}");
             assert!(expected.iter().any(|g| g.abs().max().double_value(&[]) > 0.0), "{name}");
-            for checkpointing in [Checkpointing::Full, Checkpointing::Every(2)] {
-                plain.checkpointing = checkpointing;
+            let some = Checkpointing::Blocks("1".parse().unwrap());
+            for checkpointing in [Checkpointing::Full, Checkpointing::Every(2), some] {
+                plain.blocks = Blocks::Trained(checkpointing);
                 let (again, found) = gradients(&mut plain, &batch);
                 assert_eq!(loss, again, "{name}");
                 assert_close(

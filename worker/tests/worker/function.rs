@@ -41,6 +41,25 @@ impl Pair {
         }
         assert_eq!(found.memory.context, Bytes::ZERO);
     }
+
+    #[track_caller]
+    fn compare_blocks(&mut self, point: Point) {
+        let Self { rust, python, workload } = self;
+        let expected = rust.survey(workload, point).unwrap();
+        let found = python.survey(workload, point).unwrap();
+        assert_eq!(found.len(), expected.len());
+        for (index, (expected, found)) in expected.iter().zip(&found).enumerate() {
+            for (expected, found) in
+                [(expected.saved, found.saved), (expected.output, found.output)]
+            {
+                let (expected, found) = (expected.get(), found.get());
+                let tolerance = (expected / 50).max(2 << 20);
+                let what = format!("block {index}: {found}, {expected}");
+                assert!(expected.abs_diff(found) <= tolerance, "{what}");
+            }
+            assert!(found.seconds > 0.0);
+        }
+    }
 }
 
 /// A part of the memory by its name.
@@ -69,6 +88,11 @@ fn gpt2_of_transformers_takes_what_the_built_in_one_takes() {
         }
     }
     pair.compare(Point { remainder: Some(1), ..point(Precision::Fp32, Checkpointing::None, 3, 2) });
+    let some = Checkpointing::Blocks("0-2+7".parse().unwrap());
+    for precision in [Precision::Fp32, Precision::Bf16] {
+        pair.compare_blocks(point(precision, Checkpointing::Full, 4, 1));
+        pair.compare(point(precision, some, 4, 1));
+    }
 }
 
 #[test]
@@ -79,6 +103,8 @@ fn resnet50_of_torchvision_takes_what_the_built_in_one_takes() {
         for checkpointing in [Checkpointing::None, Checkpointing::Full, Checkpointing::Every(2)] {
             pair.compare(point(precision, checkpointing, 8, 2));
         }
+        pair.compare_blocks(point(precision, Checkpointing::Full, 8, 1));
+        pair.compare(point(precision, Checkpointing::Blocks("0+5".parse().unwrap()), 8, 1));
     }
 }
 

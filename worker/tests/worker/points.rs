@@ -2,7 +2,7 @@
 
 use vramfit::measurement::Outcome;
 use vramfit::units::Bytes;
-use vramfit::workload::{Checkpointing, Optimizer, OptimizerImplementation, Precision};
+use vramfit::workload::{Blocks, Checkpointing, Optimizer, OptimizerImplementation, Precision};
 
 use crate::machine::Machine;
 use crate::worker::{Worker, models, point, workload};
@@ -97,4 +97,74 @@ fn a_fused_step_needs_no_temporary_of_the_size_of_the_model() {
     let parameters = 4 * workload.subject.built_in().unwrap().parameters;
     let saved = foreach.saturating_sub(fused).get();
     assert!(saved.abs_diff(parameters) < parameters / 20, "{saved} for {parameters}");
+}
+
+#[test]
+fn what_blocks_save_is_what_checkpointing_them_saves() {
+    let machine = Machine::new(Bytes::gib(80));
+    let mut worker = Worker::on(&machine);
+    for (model, sequence, count) in [("gpt2-small", 512, 12), ("resnet50", 0, 16), ("pinn", 0, 6)] {
+        let workload = workload(model, sequence);
+        for precision in [Precision::Fp32, Precision::Bf16] {
+            let full = point(precision, Checkpointing::Full, 4, 1);
+            let blocks = worker.survey(&workload, full).unwrap();
+            assert_eq!(blocks.len(), count, "{model}");
+            assert!(blocks.iter().all(|block| block.seconds > 0.0), "{model} {blocks:?}");
+            let mut activations = |checkpointing| {
+                let point = point(precision, checkpointing, 4, 1);
+                worker.ran(&workload, point).memory.activations.get()
+            };
+            let none = activations(Checkpointing::None);
+            if model == "pinn" {
+                // Its loss holds derivatives of the blocks, which are more than the blocks themselves.
+                continue;
+            }
+            let some = Blocks::new([0, 1, 4]).unwrap();
+            let chosen = |index: u32| some.contains(index);
+            let saved = |covered: &dyn Fn(u32) -> bool| -> u64 {
+                let blocks = (0..).zip(&blocks).filter(|(index, _)| covered(*index));
+                blocks.map(|(_, block)| block.saved.get()).sum()
+            };
+            for (checkpointing, expected) in [
+                (Checkpointing::Full, saved(&|_| true)),
+                (Checkpointing::Blocks(some), saved(&chosen)),
+            ] {
+                let found = none - activations(checkpointing);
+                let what = format!("{model} {precision} {checkpointing}: {found} for {expected}");
+                assert!(found.abs_diff(expected) < expected / 20, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn early_blocks_of_a_residual_network_save_more_than_late_ones() {
+    let machine = Machine::new(Bytes::gib(24));
+    let full = point(Precision::Fp32, Checkpointing::Full, 8, 1);
+    let blocks = Worker::on(&machine).survey(&workload("resnet50", 0), full).unwrap();
+    assert!(blocks[0].saved.get() > 4 * blocks[15].saved.get(), "{blocks:?}");
+    assert!(blocks[1].output.get() > 4 * blocks[15].output.get(), "{blocks:?}");
+}
+
+#[test]
+fn a_survey_takes_no_more_memory_than_full_checkpointing_does() {
+    // Without checkpointing this takes more than 8 GiB.
+    let machine = Machine::new(Bytes::gib(6));
+    let mut worker = Worker::on(&machine);
+    let workload = workload("gpt2-small", 1024);
+    let plain = worker.measure(&workload, point(Precision::Fp32, Checkpointing::None, 4, 1));
+    assert!(matches!(plain, Outcome::OutOfMemory { .. }), "{plain:?}");
+    let full = point(Precision::Fp32, Checkpointing::Full, 4, 1);
+    worker.ran(&workload, full);
+    assert_eq!(worker.survey(&workload, full).unwrap().len(), 12);
+}
+
+#[test]
+fn blocks_that_a_model_does_not_have_are_refused() {
+    let machine = Machine::new(Bytes::gib(24));
+    let mut worker = Worker::on(&machine);
+    let blocks = Checkpointing::Blocks("0+12".parse().unwrap());
+    let outcome = worker.measure(&workload("gpt2-small", 64), point(Precision::Fp32, blocks, 1, 1));
+    let Outcome::Failed { message, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(message, "`blocks-0+12` names block 12, and the model has 12, from 0");
 }

@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use vramfit::measurement::{Outcome, Point, Ran, Setting};
 use vramfit::probe::protocol::{Hello, Reply, Request};
 use vramfit::profile::model::ModelProfile;
+use vramfit::survey::Surveyed;
 use vramfit::workload::{
     Checkpointing, Optimizer, OptimizerImplementation, Precision, Subject, Workload,
 };
@@ -72,6 +73,15 @@ impl Worker {
         match self.measure(workload, point) {
             Outcome::Ran(ran) => ran,
             other => panic!("`{}` {other:?}", workload.subject.name()),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn survey(&mut self, workload: &Workload, point: Point) -> Surveyed {
+        let request = Request::Survey { id: 43, workload: Box::new(workload.clone()), point };
+        match self.say(&serde_json::to_string(&request).unwrap()) {
+            Some(Reply::Surveyed { id: 43, blocks, reason }) => reason.map_or(Ok(blocks), Err),
+            other => panic!("a worker replied {other:?}"),
         }
     }
 

@@ -17,6 +17,9 @@ pub struct Calibration {
     /// Profiles of the cards that were measured; empty of an architecture's.
     #[serde(default)]
     pub gpus: Vec<String>,
+    /// Profiles of cards that nobody measured and that are built and sold like those.
+    #[serde(default)]
+    pub cards: Vec<String>,
     /// Compute capabilities that it stands for where no card's own is there.
     #[serde(default)]
     pub capabilities: Vec<ComputeCapability>,
@@ -36,14 +39,16 @@ impl Calibration {
     }
 }
 
-/// The one among `all` for `gpu`: the card's own, else its architecture's, else that of the next older
-/// one, else the oldest.
+/// The one among `all` for `gpu`: the card's own, else that of a card like it, else its architecture's,
+/// else that of the next older one, else the oldest.
 pub(super) fn choose(all: Vec<Calibration>, gpu: &GpuProfile) -> Option<Calibration> {
     let capability = gpu.compute_capability.value;
     let older =
         |it: &Calibration| it.capabilities.iter().filter(|it| **it <= capability).max().copied();
     let own = all.iter().find(|it| it.is_of(gpu));
-    own.or_else(|| all.iter().filter(|it| older(it).is_some()).max_by_key(|it| older(it)))
+    let of_kin = || all.iter().find(|it| it.cards.contains(&gpu.name));
+    own.or_else(of_kin)
+        .or_else(|| all.iter().filter(|it| older(it).is_some()).max_by_key(|it| older(it)))
         .or_else(|| {
             all.iter()
                 .filter(|it| !it.capabilities.is_empty())
@@ -91,7 +96,7 @@ mod tests {
     fn cards_of_calibrations_are_in_the_catalog() {
         let catalog = Catalog::built_in();
         for calibration in catalog.calibrations().unwrap() {
-            for gpu in &calibration.gpus {
+            for gpu in calibration.gpus.iter().chain(&calibration.cards) {
                 assert!(catalog.gpu(gpu).is_ok(), "`{gpu}` of `{}`", calibration.name);
             }
         }
@@ -128,6 +133,7 @@ mod tests {
         let named = |name: &str, capabilities: &[&str]| Calibration {
             name: name.to_owned(),
             gpus: Vec::new(),
+            cards: Vec::new(),
             capabilities: capabilities.iter().map(|it| it.parse().unwrap()).collect(),
             error: 0.1,
             source: "test".to_owned(),

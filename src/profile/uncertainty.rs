@@ -91,6 +91,7 @@ mod tests {
         let calibration = |gpus: &[&str]| Calibration {
             name: "ampere".to_owned(),
             gpus: gpus.iter().map(|&name| name.to_owned()).collect(),
+            cards: Vec::new(),
             capabilities: vec![card.compute_capability.value],
             error: 0.08,
             source: "a test".to_owned(),

@@ -5,6 +5,10 @@
 //! real driver does something else in that time: [`Efficiency::host_launch_seconds`] for each launch. Where
 //! the host waits for the device the clock jumps to the end of the wait, and nobody sleeps.
 //!
+//! Nor does the time count in which a thread of the program could have run and the system ran others ([`queue`]):
+//! a busy machine says nothing of how fast PyTorch dispatches. It is taken for a pause that ends where it is
+//! noticed. What the program itself waits for (sleep, input) counts.
+//!
 //! Threads of a program wait for each other more than they work side by side (the main thread for
 //! autograd's, all of them for Python's lock), so that a pause of one counts for all. Of a pause the part
 //! before another thread's last one does not: that thread was at work meanwhile, and the clock ran.
@@ -18,6 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use super::Moment;
+use super::queue::{self, Queue};
 use crate::device;
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -59,9 +64,18 @@ impl Host {
     }
 }
 
+/// How a thread stands to the clock.
+#[derive(Clone, Copy)]
+struct Thread {
+    /// How many of its pauses are open, and when the outermost began.
+    open: u32,
+    begun: u64,
+    queue: Queue,
+}
+
 thread_local! {
-    /// How many pauses of this thread are open, and when the outermost began.
-    static OPEN: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
+    static THREAD: Cell<Thread> =
+        const { Cell::new(Thread { open: 0, begun: 0, queue: Queue::new() }) };
 }
 
 /// Real nanoseconds since the process first came here.
@@ -96,29 +110,39 @@ impl Drop for Pause {
 
 /// As [`pause`], for who cannot hold a value.
 pub(crate) fn begin_pause() {
-    let (open, begun) = OPEN.get();
-    OPEN.set(if open == 0 { (1, real()) } else { (open + 1, begun) });
+    let mut thread = THREAD.get();
+    if thread.open == 0 {
+        thread.begun = real();
+        let waited = thread.queue.waited(thread.begun, queue::wait);
+        if waited > 0 {
+            HOST.end_pause(thread.begun - waited, thread.begun);
+        }
+    }
+    thread.open += 1;
+    THREAD.set(thread);
 }
 
 /// Ends the calling thread's last pause, if there is one.
 pub(crate) fn end_pause() {
-    let (open, begun) = OPEN.get();
-    match open {
-        0 => {}
+    let mut thread = THREAD.get();
+    match thread.open {
+        0 => return,
         1 => {
-            OPEN.set((0, 0));
-            HOST.end_pause(begun, real());
+            // What was waited in the pause is part of it.
+            thread.queue.waited(real(), queue::wait);
+            HOST.end_pause(thread.begun, real());
         }
-        _ => OPEN.set((open - 1, begun)),
+        _ => {}
     }
+    thread.open -= 1;
+    THREAD.set(thread);
 }
 
-/// Real time; within a pause, of its begin.
+/// Real time at which the calling thread's last pause began. Who asks outside one makes one of no length, so
+/// that what it waited in the queue is taken off first and the clock is never seen to go back.
 fn counted() -> u64 {
-    match OPEN.get() {
-        (0, _) => real(),
-        (_, begun) => begun,
-    }
+    let _pause = pause();
+    THREAD.get().begun
 }
 
 /// Nanoseconds that the program and PyTorch have been at work, launches included.
@@ -164,6 +188,17 @@ mod tests {
         assert_eq!(host.now(1000, 1.0), 800);
         host.end_pause(350, 380);
         assert_eq!(host.now(1000, 1.0), 800, "it is within the last");
+    }
+
+    #[test]
+    fn what_was_waited_in_the_queue_is_a_pause_that_ends_now() {
+        let host = Host::new();
+        let mut queue = Queue::new();
+        let noticed = 9_000_000;
+        queue.waited(1_000_000, || Some(500));
+        let waited = queue.waited(noticed, || Some(5_000_500));
+        host.end_pause(noticed - waited, noticed);
+        assert_eq!(host.now(noticed, 1.0), 4_000_000);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 
 mod device;
 pub(crate) mod host;
+mod queue;
 mod resource;
 mod spent;
 

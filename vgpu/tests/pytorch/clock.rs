@@ -70,3 +70,8 @@ fn the_host_takes_its_time_and_graphs_spare_it() {
 fn the_host_waits_for_the_device_where_it_synchronises() {
     checked("waiting", 5);
 }
+
+#[test]
+fn what_others_take_of_a_busy_machine_is_not_dispatch() {
+    checked("starved", 2);
+}

@@ -5,6 +5,8 @@ milliseconds.
 """
 
 import ctypes
+import os
+import subprocess
 import sys
 import time
 
@@ -169,4 +171,33 @@ def waiting():
     check("all is done at once all the same", late.query() and side.query(), True)
 
 
-{"times": times, "streams": streams, "host": host, "waiting": waiting}[sys.argv[1]]()
+def starved():
+    tiny = torch.zeros(8, device="cuda", requires_grad=True)
+
+    def both():
+        """Milliseconds of the wall and of dispatch, of launches by this thread and by autograd's."""
+        wall, at_work = time.perf_counter(), dispatch()
+        for _ in range(400):
+            (tiny + 1 - 2).sum().backward()
+        return 1e3 * (time.perf_counter() - wall), dispatch() - at_work
+
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    both()
+    wall, at_work = both()
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    try:
+        time.sleep(1)
+        starved_wall, starved_at_work = both()
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    print(f"{wall=} {at_work=} {starved_wall=} {starved_at_work=}", file=sys.stderr)
+    check("others took most of the time", starved_wall > 2 * wall, True)
+    taken = (starved_at_work - at_work) / (starved_wall - wall)
+    check("it is not the program's", within(taken, -1, 0.25), True)
+
+
+{"times": times, "streams": streams, "host": host, "waiting": waiting, "starved": starved}[
+    sys.argv[1]
+]()

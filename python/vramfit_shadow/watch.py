@@ -96,12 +96,24 @@ def _let_autograd_finish() -> None:
     of them raised: a thread that drops one while the interpreter is being finalized takes the
     process down."""
     with contextlib.suppress(Exception):
+        engine = torch.autograd.Variable._execution_engine
         used = (it for it in range(torch.cuda.device_count()) if torch.cuda.memory_reserved(it))
         for device in used:
             # A backward pass over nothing: it takes no memory, and comes after all that the
-            # device's thread still has to do.
+            # device's thread still has to do. Asked of the engine itself: `torch.autograd` imports
+            # the symbolic shapes and SymPy first, and code that runs now from strings, as theirs
+            # does, makes the interpreter forget that Ctrl-C ended the program.
             nothing = torch.empty(0, device=f"cuda:{device}", requires_grad=True)
-            torch.autograd.backward(nothing.view_as(nothing), torch.empty(0, device=nothing.device))
+            gradient = torch.empty(0, device=nothing.device)
+            engine.run_backward(
+                (nothing.view_as(nothing),),
+                (gradient,),
+                False,
+                False,
+                (),
+                allow_unreachable=True,
+                accumulate_grad=True,
+            )
 
 
 def hand_over() -> None:

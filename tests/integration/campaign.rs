@@ -3,21 +3,15 @@ use serde_json::Value;
 use crate::fake::{assert_no_child_left, fake, json};
 use crate::harness::Run;
 
-const PLAN: [&str; 10] = [
-    "plan",
-    "--json",
-    "--target-batch",
-    "64",
-    "--precision",
-    "fp32,bf16",
-    "--checkpoint",
-    "none",
-    "--timeout",
-    "2",
-];
+const PLAN: [&str; 8] =
+    ["plan", "--json", "--target-batch", "64", "--precision", "fp32,bf16", "--checkpoint", "none"];
 
 fn plan(script: &[(&str, &str)]) -> (Run, Value) {
-    let run = fake(&PLAN, script).run();
+    plan_within(&[], script)
+}
+
+fn plan_within(limit: &[&str], script: &[(&str, &str)]) -> (Run, Value) {
+    let run = fake(&[&PLAN, limit].concat(), script).run();
     let plan = json(&run);
     (run, plan)
 }
@@ -29,8 +23,13 @@ fn notes(plan: &Value) -> Vec<&str> {
 /// A worker that fails at one point: the campaign goes on without it and says so.
 #[track_caller]
 fn goes_on_after(fault: &str, expected: &str) {
+    goes_on_within(&[], fault, expected);
+}
+
+#[track_caller]
+fn goes_on_within(limit: &[&str], fault: &str, expected: &str) {
     // fp32 at 100 MiB a sample fits up to 25 samples, bf16 at 50 MiB up to 50.
-    let (run, plan) = plan(&[("FAKE_FAULT", fault)]);
+    let (run, plan) = plan_within(limit, &[("FAKE_FAULT", fault)]);
     assert_eq!((run.status, run.stderr.as_str()), (Some(0), ""), "{fault}");
     assert_eq!(plan["recommendation"]["micro_batch"], 32, "{fault}");
     assert_eq!(plan["recommendation"]["precision"], "bf16", "{fault}");
@@ -63,7 +62,9 @@ fn a_point_that_ends_its_worker_is_passed_over() {
 
 #[test]
 fn a_point_that_hangs_is_passed_over() {
-    goes_on_after("hang@2", "the worker gave no answer within 2 s at micro-batch 2");
+    // Long enough for the workers that answer, on a machine that is busy.
+    let limit = ["--timeout", "8"];
+    goes_on_within(&limit, "hang@2", "the worker gave no answer within 8 s at micro-batch 2");
 }
 
 #[test]

@@ -187,6 +187,17 @@ fn running_out_of_memory_names_the_line_and_keeps_the_status() {
 }
 
 #[test]
+fn ctrl_c_ends_a_program_that_used_the_gpu_as_it_ends_others() {
+    let program = "import os, signal, torch\ntorch.empty(1, device='cuda')\n\
+                   os.kill(os.getpid(), signal.SIGINT)\n";
+    let run = python(&[], program).run();
+    assert_eq!(run.status, Some(128 + 2), "{run:?}");
+    let ended = "vramfit: the process: ended by an error, KeyboardInterrupt at program.py:3: \
+                 `os.kill(os.getpid(), signal.SIGINT)`\n";
+    assert!(run.stderr.ends_with(ended), "{run:?}");
+}
+
+#[test]
 fn what_stays_unknown_is_said_with_its_line() {
     let program = "import torch\n\nx = torch.empty(1 << 20, device='cuda')\nfor _ in range(3):\n    \
                    x.sum().item()\nx.nonzero()\n";
@@ -278,12 +289,11 @@ fn a_snapshot_is_written_however_the_program_ends() {
         (too_large, Some(1), "oom"),
         (format!("{HOLDS}raise ValueError('x')\n"), Some(1), "free_completed"),
         (format!("{HOLDS}import os\nos._exit(5)\n"), Some(5), "free_completed"),
-        // An exception; how Python ends after it is not what is tested here.
-        (itself("SIGINT"), None, "free_completed"),
+        (itself("SIGINT"), Some(128 + 2), "free_completed"),
         (itself("SIGTERM"), Some(128 + 15), "free_completed"),
     ] {
         let run = python(&["--snapshot", "out.pickle"], &program).run();
-        assert!(status.is_none() || run.status == status, "{program}: {run:?}");
+        assert_eq!(run.status, status, "{program}: {run:?}");
         let events = events(&run.folder.path().join("out.pickle"));
         let last_event = events.iter().rev().find(|it| it["action"] != "snapshot").unwrap();
         assert_eq!(last_event["action"], last, "{program}");

@@ -90,6 +90,17 @@ fn where_no_blocks_are_to_be_seen_none_are_chosen() {
 }
 
 #[test]
+fn where_blocks_cannot_be_chosen_the_plan_goes_without_and_says_why() {
+    let script = [BLOCKS[0], BLOCKS[1], ("FAKE_NO_SURVEY", "its blocks share their weights")];
+    let plan = json(&fake(&PLAN, &script).run());
+    assert_eq!(choices(&plan), [(29, json!("none")), (64, json!("full"))]);
+    assert_eq!(plan["surveys"], json!([]));
+    let mut notes = plan["notes"].as_array().unwrap().iter();
+    let note = notes.find(|it| it["note"] == "blocks-not-chosen");
+    assert_eq!(note.unwrap()["reason"], "its blocks share their weights", "{plan}");
+}
+
+#[test]
 fn what_is_not_asked_for_is_not_tried() {
     let arguments = [&PLAN[..], &["--checkpoint", "none,full"]].concat();
     let plan = json(&fake(&arguments, &BLOCKS).run());

@@ -16,7 +16,7 @@ fn fails_at_start(fault: &str, expected: &str) {
 fn a_worker_of_another_protocol_is_refused() {
     fails_at_start(
         "protocol",
-        "error: the worker speaks protocol 99; this vramfit speaks 2\n\
+        "error: the worker speaks protocol 99; this vramfit speaks 3\n\
          hint: `make` builds both from the same sources; a `VRAMFIT_WORKER` may be stale\n",
     );
 }

@@ -10,6 +10,7 @@ micro-batch may be `any`. With FAKE_FAULT_TOKENS only at that length.
 `interrupt-fused` interrupts where a fused optimizer step is tried.
 FAKE_TIMES: `even` answers modelled step times too; `<micro-batch>`, that this size and those above it are slow.
 FAKE_BLOCKS: blocks of the model, which share three quarters of what a sample takes; 0 are none to see.
+FAKE_NO_SURVEY: why the blocks cannot be surveyed.
 FAKE_PIDS: file to which each worker appends its process id.
 FAKE_IMPORT: seconds that it takes to be ready, as one in Python does that imports a user's file.
 """
@@ -134,12 +135,14 @@ def times(point):
 
 
 def survey(point):
+    if "FAKE_NO_SURVEY" in os.environ:
+        return [], os.environ["FAKE_NO_SURVEY"]
     count = int(os.environ.get("FAKE_BLOCKS", 0))
     sample = int(os.environ.get("FAKE_SAMPLE", 100)) * MIB * point["micro_batch"]
     if point["setting"]["precision"] in ("bf16", "fp16"):
         sample //= 2
     block = {"saved": sample * 3 // (4 * (count or 1)), "output": 0, "seconds": 0.001}
-    return [block] * count
+    return [block] * count, None
 
 
 def main():
@@ -170,7 +173,8 @@ def main():
             say(reply="released")
             continue
         if request["request"] == "survey":
-            say(reply="surveyed", id=request["id"], blocks=survey(request["point"]), reason=None)
+            blocks, reason = survey(request["point"])
+            say(reply="surveyed", id=request["id"], blocks=blocks, reason=reason)
             continue
         fused = request["workload"]["optimizer_implementation"] == "fused"
         if what == "interrupt-fused" and fused:

@@ -63,7 +63,7 @@ impl Check for Calibration {
     }
 
     fn contradiction(&self) -> Option<String> {
-        if self.gpus.is_empty() && self.capabilities.is_empty() {
+        if self.gpus.is_empty() && self.cards.is_empty() && self.capabilities.is_empty() {
             return Some("it is of no card and of no architecture".to_owned());
         }
         if self.source.trim().is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! [`Work`] says what a launch asks for: a matrix product with its shape, a convolution, an attention, so
 //! many bytes to be read and written. [`Speed`] says what the device can do at best, and which share of
-//! that each class of kernels reaches ([`Efficiency`], from a calibration). [`price`] puts the two together:
+//! that each class of kernels reaches ([`Efficiency`], from a calibration). [`price()`] puts the two together:
 //! a roofline, in which a kernel takes at least the time of its arithmetic and of its bytes, and never less
 //! than a launch.
 //!

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import torch
 
-from vramfit_torch import allocator
+from vramfit_torch import allocator, ending
 
 from . import library
 from .notes import MOST_LISTED, notes
@@ -89,6 +89,10 @@ def _end() -> None:
         finishing.start()
         finishing.join(PATIENCE)
     hand_over()
+    if torch.cuda.is_initialized() and ending.by_interrupt():
+        # The signal leaves the virtual GPU no time for it.
+        library.require().report()
+    ending.remember_interrupt()
 
 
 def _let_autograd_finish() -> None:
@@ -101,8 +105,7 @@ def _let_autograd_finish() -> None:
         for device in used:
             # A backward pass over nothing: it takes no memory, and comes after all that the
             # device's thread still has to do. Asked of the engine itself: `torch.autograd` imports
-            # the symbolic shapes and SymPy first, and code that runs now from strings, as theirs
-            # does, makes the interpreter forget that Ctrl-C ended the program.
+            # the symbolic shapes and SymPy first, which takes longer than many a program.
             nothing = torch.empty(0, device=f"cuda:{device}", requires_grad=True)
             gradient = torch.empty(0, device=nothing.device)
             engine.run_backward(

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from vramfit_torch import about
+from vramfit_torch import about, ending
 
 # Events kept for each device, the last ones: PyTorch takes a few KB of host memory for each.
 MOST_EVENTS = 200_000
@@ -51,6 +51,7 @@ class Recording:
             self._write()
         except Exception as error:
             _say(f"no snapshot: {type(error).__name__}: {error}")
+        ending.remember_interrupt()
 
     def _write(self) -> None:
         snapshot = torch.cuda.memory._snapshot()

@@ -40,10 +40,10 @@ fn changes_are_named_smallest_first() {
 #[test]
 fn a_worker_that_hangs_is_no_answer() {
     let run =
-        fake(&["check", "--micro-batch", "4", "--timeout", "1"], &[("FAKE_FAULT", "hang@4")]).run();
+        fake(&["check", "--micro-batch", "4", "--timeout", "5"], &[("FAKE_FAULT", "hang@4")]).run();
     assert_eq!(
         run.stderr,
-        "error: nothing could be measured: the worker gave no answer within 1 s at micro-batch 4, \
+        "error: nothing could be measured: the worker gave no answer within 5 s at micro-batch 4, \
          fp32, checkpointing none\n"
     );
     assert_eq!((run.status, run.stdout.as_str()), (Some(3), ""));

@@ -307,7 +307,7 @@ fn help_and_lists_answer_at_once() {
                 start.elapsed()
             })
             .min();
-        assert!(fastest < Some(Duration::from_millis(250)), "{arguments:?} took {fastest:?}");
+        assert!(fastest < Some(Duration::from_secs(1)), "{arguments:?} took {fastest:?}");
     }
 }
 

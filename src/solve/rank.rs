@@ -1,13 +1,20 @@
 use std::cmp::{Ordering, Reverse};
 
-use crate::plan::{Choice, Objective, Speed, Step};
+use crate::plan::{Choice, Objective, Speed, SpeedBasis, Step};
 use crate::workload::Checkpointing;
 
 /// Puts the best choice first. `mixed_pays` tells whether the GPU computes faster in 16 bits; it matters
-/// where times are not known.
+/// where times are not measured.
 pub(super) fn sort(choices: &mut [Choice], objective: Objective, mixed_pays: bool) {
     match objective {
-        Objective::Throughput if are_timed(choices) => by_speed(choices),
+        Objective::Throughput if are_timed(choices) => {
+            by_speed(choices);
+            // What 16 bits save in memory traffic is not worth their numerical risk where nothing but a
+            // model tells that they are faster.
+            if !mixed_pays && choices.iter().any(is_modelled) {
+                choices.sort_by_key(|choice| choice.precision.is_mixed());
+            }
+        }
         Objective::Throughput => choices.sort_by_key(|choice| {
             let step = careful_step(choice);
             let climbed = step >= Step::Accumulation && mixed_pays;
@@ -37,6 +44,10 @@ pub(super) fn sort(choices: &mut [Choice], objective: Objective, mixed_pays: boo
             )
         }),
     }
+}
+
+fn is_modelled(choice: &Choice) -> bool {
+    choice.speed.as_ref().is_some_and(|speed| speed.basis == SpeedBasis::Modelled)
 }
 
 /// Whether all speeds are known, and in the same way: a modelled one says nothing against a measured one.

@@ -629,7 +629,18 @@ while True:
     optimizer.step()
 ";
     let command = [python.as_str(), "train.py", "{micro_batch}", "{seq}"];
-    let flags = ["plan", "--json", "--target-batch", "2", "--vram", "1GiB", "--margin", "0"];
+    let flags = [
+        "plan",
+        "--json",
+        "--target-batch",
+        "2",
+        "--vram",
+        "1GiB",
+        "--margin",
+        "0",
+        "--objective",
+        "micro-batch",
+    ];
     let arguments = [&flags[..], &["--seq", "16384..32768", "--"], &command].concat();
     let run = vramfit(&arguments).file("train.py", &format!("{STEP}{script}")).run();
     assert_eq!(run.status, Some(0), "{run:?}");

@@ -15,19 +15,21 @@ def tensor_cores_for(precision):
     torch.backends.cudnn.allow_tf32 = precision != "fp32"
 
 
-def convnet(model, layout):
+def convnet(model, input, batch, precision, layout):
+    """The model, images, their classes, and the loss."""
+    tensor_cores_for(precision)
     with torch.device("cuda"):
         made = getattr(torchvision.models, model)(weights=None)
-    return made.to(memory_format=FORMATS[layout])
+    made = made.to(memory_format=FORMATS[layout])
+    x = images(batch, input, layout)
+    target = torch.randint(1000, (batch,), device="cuda")
+    return made, x, target, nn.CrossEntropyLoss().cuda()
 
 
 def convnet_train(model, input, batch, precision, layout, **_):
     """With SGD and, in mixed precision, a scaler; the loss is read after each step. Images are there."""
-    tensor_cores_for(precision)
-    model = convnet(model, layout).train()
-    x = images(batch, input, layout)
-    target = torch.randint(1000, (batch,), device="cuda")
-    criterion = nn.CrossEntropyLoss().cuda()
+    model, x, target, criterion = convnet(model, input, batch, precision, layout)
+    model.train()
     optimizer = torch.optim.SGD(
         model.parameters(), lr=0.1, momentum=0.875, weight_decay=1e-4, foreach=False
     )
@@ -49,11 +51,8 @@ def convnet_train(model, input, batch, precision, layout, **_):
 
 def convnet_infer(model, input, batch, precision, layout, **_):
     """A forward pass with its loss and accuracy, which are read."""
-    tensor_cores_for(precision)
-    model = convnet(model, layout).eval()
-    x = images(batch, input, layout)
-    target = torch.randint(1000, (batch,), device="cuda")
-    criterion = nn.CrossEntropyLoss().cuda()
+    model, x, target, criterion = convnet(model, input, batch, precision, layout)
+    model.eval()
     mixed = precision == "amp-fp16"
 
     def step():

@@ -72,10 +72,7 @@ class Bench:
 
     def measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The outcome of a point, whose memory stays until the next one."""
-        self.release()
-        self._is_empty = False
-        _seed()
-        recipe = Recipe.of_request(request["workload"], request["point"])
+        recipe = self._begin(request)
         try:
             definition = self._definition(request["workload"]["sequence"])
         except torch.cuda.OutOfMemoryError as error:
@@ -92,15 +89,19 @@ class Bench:
 
     def survey(self, request: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
         """What each block costs; or nothing, and why not."""
-        self.release()
-        self._is_empty = False
-        _seed()
-        recipe = Recipe.of_request(request["workload"], request["point"])
+        recipe = self._begin(request)
         try:
             definition = self._definition(request["workload"]["sequence"])
             return surveying.survey(definition, recipe), None
         except (PointFault, Raised, RuntimeError) as error:
             return [], _reason(error)
+
+    def _begin(self, request: Mapping[str, Any]) -> Recipe:
+        """Starts afresh, with what the request asks for."""
+        self.release()
+        self._is_empty = False
+        _seed()
+        return Recipe.of_request(request["workload"], request["point"])
 
     def _definition(self, sequence: int | None) -> Definition:
         kept = self._kept

@@ -39,10 +39,7 @@ impl Output {
     /// # Errors
     /// As [`Self::data`].
     pub(super) fn table(&self, text: &str) -> Result<(), Error> {
-        match AutoStream::choice(&io::stdout()) {
-            ColorChoice::Never => self.data(text),
-            _ => self.data(&painted(text)),
-        }
+        if self.colours() { self.data(&painted(text)) } else { self.data(text) }
     }
 
     /// Prints data as indented JSON.
@@ -66,8 +63,7 @@ impl Output {
     /// Whether data may be coloured: it goes to a terminal, and nobody has said no
     /// (<https://no-color.org>).
     pub(super) fn colours(&self) -> bool {
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
-        io::stdout().is_terminal() && !refused
+        AutoStream::choice(&io::stdout()) != ColorChoice::Never
     }
 
     /// Says something that is not data. A terminal that is gone is no reason to stop.

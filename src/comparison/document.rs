@@ -191,14 +191,7 @@ pub(super) mod tests {
     fn side(device_peak: u64) -> Side {
         let memory = Memory { device_peak: Bytes(device_peak), ..Memory::default() };
         Side {
-            evidence: Evidence {
-                kind: EvidenceKind::Virtual,
-                gpu: String::new(),
-                driver: String::new(),
-                torch: String::new(),
-                cuda: String::new(),
-                cudnn: String::new(),
-            },
+            evidence: Evidence::of(EvidenceKind::Virtual),
             outcome: Outcome::Ran(Ran {
                 memory,
                 allocator_retries: 0,

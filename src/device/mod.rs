@@ -20,6 +20,7 @@ use nvml_wrapper::Nvml;
 
 use crate::measurement::EvidenceKind;
 use crate::profile::gpu::ComputeCapability;
+use crate::profile::speed::has_tensor_cores;
 use crate::profile::uncertainty::Uncertainty;
 
 pub use budget::{Budget, default_margin};
@@ -77,15 +78,9 @@ impl Gpu {
         }
     }
 
-    /// Matrix products run faster in 16 bits: since compute capability 7.0, but for the GTX 16 cards,
-    /// whose chips (TU116, TU117) have no tensor cores.
+    /// Matrix products run faster in 16 bits.
     pub fn has_tensor_cores(&self) -> bool {
-        match self {
-            Self::Real(_) => {
-                self.compute_capability().major >= 7 && !self.product().contains("GTX")
-            }
-            Self::Virtual(gpu) => gpu.profile().has_tensor_cores(),
-        }
+        has_tensor_cores(self.product(), self.compute_capability())
     }
 
     /// What modelled times of it leave open.

@@ -210,14 +210,7 @@ mod tests {
                 step_seconds,
                 step_time: split,
             }),
-            evidence: Evidence {
-                kind,
-                gpu: String::new(),
-                driver: String::new(),
-                torch: String::new(),
-                cuda: String::new(),
-                cudnn: String::new(),
-            },
+            evidence: Evidence::of(kind),
             probe_seconds: 0.0,
         }
     }

@@ -246,14 +246,7 @@ pub(super) mod tests {
     }
 
     pub(in crate::probe) fn measured(point: Point, outcome: Outcome) -> Measurement {
-        let evidence = Evidence {
-            kind: EvidenceKind::Virtual,
-            gpu: "test".to_owned(),
-            driver: String::new(),
-            torch: String::new(),
-            cuda: String::new(),
-            cudnn: String::new(),
-        };
+        let evidence = Evidence::of(EvidenceKind::Virtual);
         Measurement { point, sequence: None, outcome, evidence, probe_seconds: 0.0 }
     }
 

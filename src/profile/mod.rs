@@ -8,7 +8,7 @@ pub mod gpu;
 pub(crate) mod limits;
 pub mod model;
 mod shelf;
-mod speed;
+pub(crate) mod speed;
 pub mod uncertainty;
 
 pub use catalog::Catalog;

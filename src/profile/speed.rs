@@ -2,7 +2,7 @@
 
 use vramfit_vgpu_cost::{ByArithmetic, Efficiency, Speed};
 
-use super::gpu::{GpuProfile, Segment};
+use super::gpu::{ComputeCapability, GpuProfile, Segment};
 use super::limits::Limits;
 
 /// Dense operations of one multiprocessor in one clock, a multiplication and an addition counted as two.
@@ -20,6 +20,26 @@ enum Tensor {
     Full,
     Half,
     None,
+}
+
+impl Tensor {
+    /// GeForce cards, and the A10G, sum in fp32 at half the rate of the same chip in other cards; the GTX
+    /// 16 series is Turing without tensor cores (hmc-tech.com; nvidia.com's comparison of laptop GPUs).
+    fn of(product: &str, capability: ComputeCapability) -> Self {
+        let words = |word| product.split_whitespace().any(|it| it == word);
+        match capability.major {
+            ..=6 => Self::None,
+            _ if words("GTX") || words("MX450") => Self::None,
+            7 if !words("GeForce") => Self::Full,
+            _ if words("GeForce") || words("A10G") => Self::Half,
+            _ => Self::Full,
+        }
+    }
+}
+
+/// Whether matrix products in fp16 run on tensor cores of the card called `product`.
+pub(crate) fn has_tensor_cores(product: &str, capability: ComputeCapability) -> bool {
+    Tensor::of(product, capability) != Tensor::None
 }
 
 impl GpuProfile {
@@ -64,17 +84,8 @@ impl GpuProfile {
         self.tensor() != Tensor::None
     }
 
-    /// GeForce cards, and the A10G, sum in fp32 at half the rate of the same chip in other cards; the GTX
-    /// 16 series is Turing without tensor cores (hmc-tech.com; nvidia.com's comparison of laptop GPUs).
     fn tensor(&self) -> Tensor {
-        let words = |word| self.product.split_whitespace().any(|it| it == word);
-        match self.compute_capability.value.major {
-            ..=6 => Tensor::None,
-            _ if words("GTX") || words("MX450") => Tensor::None,
-            7 if !words("GeForce") => Tensor::Full,
-            _ if words("GeForce") || words("A10G") => Tensor::Half,
-            _ => Tensor::Full,
-        }
+        Tensor::of(&self.product, self.compute_capability.value)
     }
 
     /// From the table "Arithmetic instructions" of NVIDIA's CUDA C++ programming guide and, for tensor
@@ -84,20 +95,22 @@ impl GpuProfile {
     fn rates(&self) -> Rates {
         let capability = self.compute_capability.value;
         let half = if self.tensor() == Tensor::Half { 0.5 } else { 1.0 };
-        let rates = |fp64, fp32, tf32, fp16, bf16| Rates { fp64, fp32, tf32, fp16, bf16 };
+        // Each lane multiplies and adds.
+        let fp32 = 2.0 * f64::from(Limits::of(capability).cores);
+        let rates = |fp64, tf32, fp16, bf16| Rates { fp64, fp32, tf32, fp16, bf16 };
         match (capability.major, capability.minor) {
-            (..=5, _) => rates(8.0, 256.0, 0.0, 0.0, 0.0),
-            (6, 0) => rates(64.0, 128.0, 0.0, 128.0, 0.0),
-            (6, _) => rates(8.0, 256.0, 0.0, 0.0, 0.0),
-            (7, 0..=2) => rates(64.0, 128.0, 0.0, 1024.0, 0.0),
-            (7, _) if self.tensor() == Tensor::None => rates(4.0, 128.0, 0.0, 128.0, 0.0),
-            (7, _) => rates(4.0, 128.0, 0.0, 1024.0 * half, 0.0),
-            (8, 0) => rates(128.0, 128.0, 1024.0, 2048.0, 2048.0),
-            (8, 7) => rates(4.0, 256.0, 1024.0, 2048.0, 2048.0),
-            (8, _) | (12, _) => rates(4.0, 256.0, 512.0 * half, 1024.0 * half, 1024.0 * half),
-            (9, _) => rates(256.0, 256.0, 2048.0, 4096.0, 4096.0),
-            (11, _) => rates(4.0, 256.0, 2048.0, 4096.0, 4096.0),
-            _ => rates(128.0, 256.0, 4096.0, 8192.0, 8192.0),
+            (..=5, _) => rates(8.0, 0.0, 0.0, 0.0),
+            (6, 0) => rates(64.0, 0.0, fp32, 0.0),
+            (6, _) => rates(8.0, 0.0, 0.0, 0.0),
+            (7, 0..=2) => rates(64.0, 0.0, 1024.0, 0.0),
+            (7, _) if self.tensor() == Tensor::None => rates(4.0, 0.0, fp32, 0.0),
+            (7, _) => rates(4.0, 0.0, 1024.0 * half, 0.0),
+            (8, 0) => rates(128.0, 1024.0, 2048.0, 2048.0),
+            (8, 7) => rates(4.0, 1024.0, 2048.0, 2048.0),
+            (8, _) | (12, _) => rates(4.0, 512.0 * half, 1024.0 * half, 1024.0 * half),
+            (9, _) => rates(256.0, 2048.0, 4096.0, 4096.0),
+            (11, _) => rates(4.0, 2048.0, 4096.0, 4096.0),
+            _ => rates(128.0, 4096.0, 8192.0, 8192.0),
         }
     }
 

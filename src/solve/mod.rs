@@ -168,14 +168,7 @@ mod tests {
                     step_seconds: *seconds,
                     step_time: timed.then(|| StepTime { total: *seconds, ..StepTime::default() }),
                 }),
-                evidence: Evidence {
-                    kind,
-                    gpu: String::new(),
-                    driver: String::new(),
-                    torch: String::new(),
-                    cuda: String::new(),
-                    cudnn: String::new(),
-                },
+                evidence: Evidence::of(kind),
                 probe_seconds: 0.0,
             });
             let largest = Some(index).filter(|_| *peak <= 1000);

@@ -2,10 +2,14 @@
 
 use cpp_demangle::Symbol;
 
+/// What the mangled `name` stands for; none if it is no mangled one.
+pub(crate) fn demangle(name: &str) -> Option<String> {
+    name.starts_with("_Z").then(|| Symbol::new(name).ok()?.demangle().ok()).flatten()
+}
+
 /// `name` if it is no mangled one, else what it stands for.
 pub(crate) fn demangled(name: &str) -> String {
-    let symbol = name.starts_with("_Z").then(|| Symbol::new(name).ok()?.demangle().ok());
-    symbol.flatten().unwrap_or_else(|| name.to_owned())
+    demangle(name).unwrap_or_else(|| name.to_owned())
 }
 
 #[cfg(test)]

@@ -175,6 +175,21 @@ mod tests {
 
     const RULE: &str = "loss-with-graph";
 
+    /// An epoch of training that does `add` with each loss.
+    fn epoch(add: &str) -> String {
+        format!(
+            "
+def epoch(self, model, loader, criterion):
+    total, losses = 0, []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        {add}
+    return total, losses
+"
+        )
+    }
+
     #[test]
     fn a_running_loss_is_found_in_every_form() {
         for add in [
@@ -187,17 +202,7 @@ mod tests {
             "self.total += loss",
             "losses.append(loss)",
         ] {
-            let code = format!(
-                "
-def epoch(self, model, loader, criterion):
-    total, losses = 0, []
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        loss.backward()
-        {add}
-    return total, losses
-"
-            );
+            let code = epoch(add);
             let found = findings(RULE, &code);
             assert_eq!(found.len(), 1, "{add}");
             assert_eq!((found[0].place.line, found[0].severity), (7, Severity::Warning), "{add}");
@@ -218,17 +223,7 @@ def epoch(self, model, loader, criterion):
             "with torch.no_grad(): total += loss",
             "losses.append(loss.item())",
         ] {
-            let code = format!(
-                "
-def epoch(model, loader, criterion):
-    total, losses = 0, []
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        loss.backward()
-        {add}
-    return total, losses
-"
-            );
+            let code = epoch(add);
             assert!(lines(RULE, &code).is_empty(), "{add}");
         }
     }

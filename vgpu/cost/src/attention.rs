@@ -1,6 +1,6 @@
 //! Attention in one kernel: two products forward, five backward (FlashAttention-2, Dao 2023, section 3.1).
 
-use crate::price::roofline;
+use crate::price::{operands, roofline};
 use crate::{Attention, Direction, Price, Speed};
 
 /// Query rows that one block of threads takes.
@@ -33,6 +33,6 @@ pub(crate) fn price(attention: &Attention, speed: &Speed) -> Price {
         * ((queries + keys) as f64)
         * (head_size as f64)
         * attention.element_bytes as f64;
-    let memory = bytes / (speed.memory_bandwidth * efficiency.operands);
+    let memory = operands(bytes, speed);
     roofline(compute, memory, speed)
 }

@@ -1,6 +1,6 @@
 //! Convolutions as the matrix products that libraries turn them into.
 
-use crate::price::roofline;
+use crate::price::{operands, roofline};
 use crate::product::compute;
 use crate::{Arithmetic, Convolution, Direction, Price, Speed};
 
@@ -37,6 +37,6 @@ pub(crate) fn price(convolution: &Convolution, speed: &Speed) -> Price {
         elements += 2.0 * (x + y) as f64;
     }
     let bytes = elements * convolution.element_bytes as f64;
-    let memory = bytes / (speed.memory_bandwidth * efficiency.operands);
+    let memory = operands(bytes, speed);
     roofline(compute, memory, speed)
 }

@@ -38,6 +38,11 @@ pub fn price(work: &Work, speed: &Speed) -> Price {
     }
 }
 
+/// Seconds of the bytes that a product, a convolution or an attention reads and writes.
+pub(crate) fn operands(bytes: f64, speed: &Speed) -> f64 {
+    bytes / (speed.memory_bandwidth * speed.efficiency.operands)
+}
+
 /// The roofline: the longer of arithmetic and bytes, after a launch.
 pub(crate) fn roofline(compute: f64, memory: f64, speed: &Speed) -> Price {
     let (work, bound) =

@@ -1,6 +1,6 @@
 //! Matrix products: tiles of the result over the multiprocessors, in whole waves.
 
-use crate::price::roofline;
+use crate::price::{operands, roofline};
 use crate::{Price, Product, Speed};
 
 /// Tiles of the result that libraries have kernels for, rows and columns, with the share of the peak that
@@ -24,7 +24,7 @@ pub(crate) fn price(product: &Product, speed: &Speed) -> Price {
     let elements = |rows: u64, columns: u64| (rows as f64) * (columns as f64) * batch as f64;
     let bytes = (elements(m, k) + elements(k, n)) * input_bytes as f64
         + elements(m, n) * output_bytes as f64;
-    let memory = bytes / (speed.memory_bandwidth * speed.efficiency.operands);
+    let memory = operands(bytes, speed);
     roofline(compute, memory, speed)
 }
 

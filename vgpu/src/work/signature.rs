@@ -1,6 +1,6 @@
 //! What a kernel's mangled name tells: its name, template arguments and parameters.
 
-use cpp_demangle::Symbol;
+use crate::demangle::demangle;
 
 /// A kernel's name, taken apart. Types are written as the demangler writes them.
 pub(super) struct Signature {
@@ -14,8 +14,7 @@ pub(super) struct Signature {
 impl Signature {
     /// Takes mangled `name` apart. A name that is not mangled is that of a kernel of unknown parameters.
     pub(super) fn of(name: &str) -> Self {
-        let symbol = Symbol::new(name).ok().and_then(|symbol| symbol.demangle().ok());
-        match symbol {
+        match demangle(name) {
             Some(text) => Self::read(&text),
             None => Self { name: name.to_owned(), template: Vec::new(), parameters: Vec::new() },
         }

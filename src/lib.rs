@@ -31,6 +31,7 @@ pub mod probe;
 
 pub mod doctor;
 pub mod replay;
+pub mod watch;
 
 pub mod comparison;
 pub mod plan;

@@ -11,7 +11,7 @@ const FLOORS: &[&[&str]] = &[
     &["workload"],
     &["measurement", "device", "survey"],
     &["probe"],
-    &["replay", "doctor"],
+    &["doctor", "replay", "watch"],
     &["solve", "plan", "comparison"],
     &["report", "export"],
     &["cli"],

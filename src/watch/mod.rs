@@ -1,0 +1,17 @@
+//! What goes wrong while a program trains, seen from beside it.
+//!
+//! ```text
+//! NVML, hooks in the program ─► entries (JSON lines) ─► Recording ─► detectors ─► findings
+//! ```
+//!
+//! A recording is the station of this flow: it is written as the program runs, and all that is found
+//! is found in it, so that a recorded run can be looked at again.
+
+mod finding;
+mod recording;
+
+pub use finding::{Fault, Finding, find};
+pub use recording::{
+    Collected, Entry, Event, Gpu, KeptAt, Pass, RECORDING_SCHEMA, Reading, Recording, Slowdown,
+    Step, Watched,
+};

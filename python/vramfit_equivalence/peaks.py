@@ -1,0 +1,43 @@
+"""What each setting of the training takes of a GPU's memory."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import torch
+
+from vramfit_worker.placing import empty
+
+from . import grammar
+from .training import SENTENCES, Run, Setting, batches, settings
+
+# The optimizer's state is made in the first; from the second on all are alike.
+STEPS = 3
+
+
+def peaks(device: torch.device, seed: int) -> list[dict[str, Any]]:
+    """Each setting alone, from an empty allocator, in the allocator's own statistics."""
+    corpus = grammar.Corpus.of(SENTENCES, seed).train
+    return [
+        {"setting": setting.to_json(), **_peak(setting, corpus, device, seed)}
+        for setting in settings(device)
+    ]
+
+
+def _peak(
+    setting: Setting, corpus: torch.Tensor, device: torch.device, seed: int
+) -> dict[str, int]:
+    empty()
+    torch.cuda.reset_peak_memory_stats(device)
+    next_batch = batches(corpus, seed)
+    run = Run(setting, device, seed)
+    for _ in range(STEPS):
+        run.step(tuple(it.to(device) for it in next_batch()))
+    statistics = torch.cuda.memory_stats(device)
+    del run
+    gc.collect()
+    return {
+        "allocated": statistics["allocated_bytes.all.peak"],
+        "reserved": statistics["reserved_bytes.all.peak"],
+    }

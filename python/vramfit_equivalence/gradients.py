@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar
@@ -10,6 +11,8 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
+
+from vramfit_worker.faults import PointFault
 
 from .precision import FP16_SCALE, Precision
 
@@ -58,7 +61,7 @@ class Measured:
     fit: Fit
     # As the first, with batch norm on its running statistics, if the model has any.
     frozen: float | None = None
-    # Parameters that differ most, each relative to its own gradient.
+    # Parameters that make up most of the difference, each with its own, relative to its gradient.
     parameters: list[tuple[str, float]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -82,6 +85,8 @@ class Gradients(Generic[BatchT]):
         """All that is asked of a problem."""
         problem = self.problem
         full = self.full(problem.batch)
+        if not 0 < float(full.norm()) < math.inf:
+            raise PointFault("the gradient of the full batch is zero, or not finite")
         parts = problem.parts(problem.batch)
         each = torch.stack([self.part(part, index) for index, part in enumerate(parts)])
         accumulated = each.sum(0)
@@ -135,11 +140,11 @@ class Gradients(Generic[BatchT]):
         return relative(torch.stack(each).sum(0), full)
 
     def _parameters(self, one: torch.Tensor, other: torch.Tensor) -> list[tuple[str, float]]:
-        sizes = [len(_compared(parameter)) for _, parameter in trained(self.model)]
         names = [name for name, _ in trained(self.model)]
+        sizes = [len(_compared(parameter)) for _, parameter in trained(self.model)]
         pairs = zip(names, one.split(sizes), other.split(sizes), strict=True)
-        each = [(name, relative(its, the)) for name, its, the in pairs if the.norm() > 0]
-        return sorted(each, key=lambda it: -it[1])[:NAMED_PARAMETERS]
+        most = sorted(pairs, key=lambda it: -float((it[1] - it[2]).norm()))[:NAMED_PARAMETERS]
+        return [(name, relative(its, the)) for name, its, the in most if the.norm() > 0]
 
 
 def trained(model: nn.Module) -> list[tuple[str, nn.Parameter]]:

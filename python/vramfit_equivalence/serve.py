@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -93,6 +92,8 @@ def _device(torch: Any, wanted: str) -> Any:
     """The device that is asked for: `cpu`, `gpu`, `virtual` or `auto`."""
     if wanted == "cpu":
         return torch.device("cpu")
+    if wanted == "virtual" and torch.version.cuda is None:
+        raise Unusable(f"the PyTorch of `{sys.executable}` is built without CUDA")
     there = torch.cuda.is_available()
     device = torch.device("cuda", 0)
     real = there and not torch.cuda.get_device_name(device).endswith(VIRTUAL)
@@ -117,5 +118,4 @@ def _about(torch: Any, device: Any) -> dict[str, Any]:
         "device": "gpu" if on_gpu else "cpu",
         "name": torch.cuda.get_device_name(device) if on_gpu else torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
-        "pid": os.getpid(),
     }

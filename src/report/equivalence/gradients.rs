@@ -54,26 +54,23 @@ pub(super) fn lessons(cases: &[GradientCase]) -> String {
 
 pub(super) fn own_headline(own: &OwnGradient) -> String {
     let steps = own.target_batch.div_ceil(own.micro_batch);
-    let what = format!(
-        "{steps} micro-batches of {} accumulate to {} gradient of the full batch of {} of {}",
-        own.micro_batch,
-        match own.gradient.verdict {
-            Verdict::Equal => "the",
-            _ => "another than the",
-        },
-        own.target_batch,
-        own.model
-    );
+    let (model, target, micro) = (&own.model, own.target_batch, own.micro_batch);
     match own.gradient.verdict {
-        Verdict::Equal => format!("{what}, but for rounding."),
+        Verdict::Equal => format!(
+            "{model}: {steps} micro-batches of {micro} accumulate to the gradient of the full batch of \
+             {target}, but for rounding."
+        ),
         Verdict::Unequal => {
             let off = own.gradient.most_exact().map_or(f64::NAN, |it| it.difference);
-            format!("{what}: it is off by {}.", percent(off))
+            format!(
+                "{model}: {steps} micro-batches of {micro} accumulate to another gradient than that of the \
+                 full batch of {target}. It is off by {}.",
+                percent(off)
+            )
         }
         Verdict::Random => format!(
-            "Whether the gradients of {} are equal cannot be said: two passes over the same batch differ \
-             already.",
-            own.model
+            "{model}: whether the gradients are equal cannot be said, since two passes over the same batch \
+             differ already."
         ),
     }
 }

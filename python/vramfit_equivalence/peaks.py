@@ -13,7 +13,7 @@ from . import grammar
 from .training import SENTENCES, Run, Setting, batches, settings
 
 # The optimizer's state is made in the first; from the second on all are alike.
-STEPS = 3
+STEPS = 2
 
 
 def peaks(device: torch.device, seed: int) -> list[dict[str, Any]]:
@@ -29,15 +29,23 @@ def _peak(
     setting: Setting, corpus: torch.Tensor, device: torch.device, seed: int
 ) -> dict[str, int]:
     empty()
+    # What cuBLAS takes for itself with the first products stays, and is more than all tensors here.
+    _train(setting, corpus, device, seed)
+    workspace = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
+    _train(setting, corpus, device, seed)
+    statistics = torch.cuda.memory_stats(device)
+    return {
+        "tensors": statistics["allocated_bytes.all.peak"] - workspace,
+        "workspace": workspace,
+        "reserved": statistics["reserved_bytes.all.peak"],
+    }
+
+
+def _train(setting: Setting, corpus: torch.Tensor, device: torch.device, seed: int) -> None:
     next_batch = batches(corpus, seed)
     run = Run(setting, device, seed)
     for _ in range(STEPS):
         run.step(tuple(it.to(device) for it in next_batch()))
-    statistics = torch.cuda.memory_stats(device)
     del run
     gc.collect()
-    return {
-        "allocated": statistics["allocated_bytes.all.peak"],
-        "reserved": statistics["reserved_bytes.all.peak"],
-    }

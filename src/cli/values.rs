@@ -98,7 +98,7 @@ pub(super) fn steps(text: &str) -> Result<u32, Refusal> {
         _ => refuse(
             text,
             "not a whole number from 10 to 100000",
-            "60 take half a minute on a CPU, and show enough",
+            "50 take half a minute on a CPU, and show enough",
         ),
     }
 }

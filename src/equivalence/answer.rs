@@ -166,21 +166,21 @@ pub struct Validation {
 
 /// A setting's memory.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct MeasuredPeak {
     /// The setting.
     pub setting: Setting,
-    /// In tensors.
-    pub allocated: Bytes,
-    /// Held of the GPU for them.
-    pub reserved: Bytes,
+    /// What it held.
+    #[serde(flatten)]
+    pub peak: Peak,
 }
 
 /// Memory at the peak, by PyTorch's allocator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Peak {
-    /// In tensors, and cuBLAS's workspace.
-    pub allocated: Bytes,
-    /// Held of the GPU for them, in segments.
+    /// In tensors: weights, gradients, optimizer state, activations.
+    pub tensors: Bytes,
+    /// cuBLAS's workspaces, which are the same for a model of any size.
+    pub workspace: Bytes,
+    /// Held of the GPU for both, in segments.
     pub reserved: Bytes,
 }

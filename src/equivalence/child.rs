@@ -98,15 +98,8 @@ pub struct Progress {
 #[serde(tag = "reply", rename_all = "kebab-case")]
 enum Reply {
     Progress(Progress),
-    Answer {
-        answer: Box<Answer>,
-    },
-    Unusable {
-        message: String,
-        hint: Option<String>,
-        traceback: Option<String>,
-        bad_input: bool,
-    },
+    Answer { answer: Box<Answer> },
+    Unusable { message: String, hint: Option<String>, traceback: Option<String>, bad_input: bool },
 }
 
 /// Where it runs.

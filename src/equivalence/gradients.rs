@@ -234,7 +234,9 @@ mod tests {
         );
         let fit = |factors: &[f64], left| Fit { factors: factors.to_vec(), left };
         let quarter = Measured { fit: fit(&[0.25, 0.250_001], 1e-7), ..apart.clone() };
-        assert!(matches!(cause(quarter), Some(Cause::Scale { factor }) if (factor - 0.25).abs() < 1e-5));
+        assert!(
+            matches!(cause(quarter), Some(Cause::Scale { factor }) if (factor - 0.25).abs() < 1e-5)
+        );
         let uneven = Measured { fit: fit(&[0.8, 1.7], 1e-7), ..apart.clone() };
         assert_eq!(cause(uneven), Some(Cause::Counts { factors: vec![0.8, 1.7] }));
         // Frozen statistics do not help where something else is wrong as well.

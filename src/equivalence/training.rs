@@ -82,8 +82,8 @@ impl Training {
         let compute = totals.min().unwrap_or(0);
         let tokens = training.batch * training.length;
         let peak = |setting: &Setting| {
-            let found = peaks.as_ref()?.peaks.iter().find(|peak| peak.setting == *setting)?;
-            Some(Peak { allocated: found.allocated, reserved: found.reserved })
+            let found = peaks.as_ref()?.peaks.iter().find(|it| it.setting == *setting)?;
+            Some(found.peak)
         };
         Self {
             steps: training.steps,
@@ -166,7 +166,10 @@ mod tests {
     fn training(peaks: Option<PeaksOn>) -> Training {
         let runs = vec![run(setting("fp32", false), 300), run(setting("fp32", true), 400)];
         let (steps, batch, length) = (40, 16, 32);
-        Training::of(MeasuredTraining { steps, batch, length, parameters: 1, entropy: 0.2, runs }, peaks)
+        Training::of(
+            MeasuredTraining { steps, batch, length, parameters: 1, entropy: 0.2, runs },
+            peaks,
+        )
     }
 
     #[test]
@@ -186,17 +189,13 @@ mod tests {
 
     #[test]
     fn a_peak_is_that_of_its_own_setting() {
-        let peak = MeasuredPeak {
-            setting: setting("fp32", true),
-            allocated: Bytes::mib(3),
-            reserved: Bytes::mib(20),
-        };
-        let peaks = vec![peak];
+        let peak =
+            Peak { tensors: Bytes::mib(3), workspace: Bytes::mib(8), reserved: Bytes::mib(20) };
+        let peaks = vec![MeasuredPeak { setting: setting("fp32", true), peak }];
         let on = PeaksOn { gpu: "card".to_owned(), is_virtual: true, peaks, failure: None };
         let training = training(Some(on));
         assert_eq!(training.runs[0].peak, None);
-        let found = training.runs[1].peak;
-        assert_eq!(found, Some(Peak { allocated: Bytes::mib(3), reserved: Bytes::mib(20) }));
+        assert_eq!(training.runs[1].peak, Some(peak));
         assert_eq!(training.peaks_on.as_deref(), Some("card"));
     }
 }

@@ -44,7 +44,7 @@ pub(in crate::cli) struct EquivalenceArgs {
     #[arg(
         long,
         value_name = "N",
-        default_value = "60",
+        default_value = "50",
         value_parser = values::steps,
         conflicts_with = "workload"
     )]

@@ -45,7 +45,8 @@ pub(super) fn table(cases: &[GradientCase]) -> String {
 pub(super) fn lessons(cases: &[GradientCase]) -> String {
     let not_equal = cases.iter().filter(|case| case.gradient.verdict != Verdict::Equal);
     let bullets = not_equal.map(|case| {
-        let found = case.gradient.cause.as_ref().map(|cause| format!(" By trying: {}.", tried(cause)));
+        let found =
+            case.gradient.cause.as_ref().map(|cause| format!(" By trying: {}.", tried(cause)));
         let text = format!("{}: {}{}", case.title, case.lesson, found.unwrap_or_default());
         wrap(&text, "  - ", "    ")
     });
@@ -91,7 +92,8 @@ pub(super) fn own(own: &OwnGradient) -> String {
     right(&mut grid, &[1, 2, 3]);
     let mut lines = own_lines(own);
     if let (Verdict::Unequal, Some(measured)) = (own.gradient.verdict, own.gradient.most_exact()) {
-        let places = measured.parameters.iter().map(|(name, off)| format!("{name} ({})", percent(*off)));
+        let places =
+            measured.parameters.iter().map(|(name, off)| format!("{name} ({})", percent(*off)));
         lines.push(format!("Most of it is in {}.", places.collect::<Vec<_>>().join(", ")));
     }
     let bullets: Vec<_> = lines.iter().map(|line| wrap(line, "  - ", "    ")).collect();
@@ -157,7 +159,7 @@ fn tried(cause: &Cause) -> String {
             format!("with running statistics the difference is {}", small(*frozen))
         }
         Cause::Scale { factor } => {
-            format!("the gradients are equal if each micro-batch counts {factor:.2} as much")
+            format!("the gradients are equal if each micro-batch counts {factor:.2} times as much")
         }
         Cause::Counts { factors } => {
             let shown: Vec<_> = factors.iter().take(6).map(|it| format!("{it:.2}")).collect();
@@ -183,9 +185,9 @@ fn few(names: &[String]) -> String {
 
 fn capitalized(text: &str) -> String {
     let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(characters).collect()
-    })
+    characters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 fn difference(measured: &Measured) -> String {

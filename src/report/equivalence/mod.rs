@@ -38,10 +38,7 @@ fn headline(document: &Equivalence) -> String {
         ([], false) => gradients::headline(&document.gradients),
         (wrong, _) => {
             let titles: Vec<_> = wrong.iter().map(|case| case.title.as_str()).collect();
-            format!(
-                "This PyTorch does not compute gradients as it must: {}.",
-                titles.join("; ")
-            )
+            format!("This PyTorch does not compute gradients as it must: {}.", titles.join("; "))
         }
     }
 }

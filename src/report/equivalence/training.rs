@@ -9,13 +9,11 @@ const SLOW: f64 = 1.5;
 pub(super) fn table(training: &Training) -> String {
     let mut grid = grid();
     let at_compute = format!("loss at {}", operations(training.compute));
-    grid.set_header([
-        "setting", "peak", "tokens/s", "wall", &at_compute, "val. loss", "accuracy",
-    ]);
+    grid.set_header(["setting", "peak", "tokens/s", "wall", &at_compute, "val. loss", "accuracy"]);
     for run in &training.runs {
         grid.add_row([
             name(&run.setting),
-            run.peak.map_or_else(|| "-".to_owned(), |peak| mebibytes(peak.allocated)),
+            run.peak.map_or_else(|| "-".to_owned(), |peak| mebibytes(peak.tensors)),
             format!("{:.0}", run.tokens_per_second),
             format!("{:.2} s", run.wall_seconds),
             format!("{:.3}", run.loss_at_compute),
@@ -69,15 +67,20 @@ pub(super) fn name(setting: &Setting) -> String {
 }
 
 fn peaks(training: &Training) -> String {
+    let workspace =
+        training.runs.iter().find_map(|run| run.peak).map_or(Bytes::ZERO, |it| it.workspace);
+    let what = |gpu: &str| {
+        format!(
+            "peak: the most that PyTorch's allocator holds in tensors on {gpu}, besides cuBLAS's workspaces \
+             of {workspace}, which larger models have too"
+        )
+    };
     match (&training.peaks_on, &training.peaks_failure) {
-        (Some(gpu), _) if training.peaks_are_virtual => format!(
-            "peak: the most that PyTorch's allocator holds in tensors on a virtual {gpu}, cuBLAS's \
-             workspace among it; the times are not that card's."
-        ),
-        (Some(gpu), _) => format!(
-            "peak: the most that PyTorch's allocator holds in tensors on {gpu}, cuBLAS's workspace among it."
-        ),
-        (None, Some(reason)) => format!("peak: not known, for {reason}."),
+        (Some(gpu), _) if training.peaks_are_virtual => {
+            format!("{}. The times are not that card's.", what(&format!("a virtual {gpu}")))
+        }
+        (Some(gpu), _) => format!("{}.", what(gpu)),
+        (None, Some(reason)) => format!("peak: not known, since {reason}."),
         (None, None) => "peak: not known.".to_owned(),
     }
 }
@@ -85,7 +88,12 @@ fn peaks(training: &Training) -> String {
 /// That 16 bits are no faster everywhere.
 fn slow(training: &Training, about: &About) -> Option<String> {
     let rate = |wanted: &dyn Fn(&TrainingRun) -> bool| {
-        training.runs.iter().filter(|run| wanted(run)).map(|run| run.tokens_per_second).reduce(f64::max)
+        training
+            .runs
+            .iter()
+            .filter(|run| wanted(run))
+            .map(|run| run.tokens_per_second)
+            .reduce(f64::max)
     };
     let full = rate(&|run| run.setting.precision == "fp32")?;
     let half = rate(&|run| ["bf16", "fp16"].contains(&run.setting.precision.as_str()))?;
@@ -118,7 +126,7 @@ fn skipped(training: &Training) -> Option<String> {
 }
 
 fn mebibytes(bytes: Bytes) -> String {
-    format!("{:.1} MiB", bytes.as_mib())
+    format!("{:.2} MiB", bytes.as_mib())
 }
 
 fn operations(count: u64) -> String {

@@ -18,6 +18,8 @@ from vramfit_equivalence.own import can_be_split, take
 from vramfit_equivalence.precision import FP32, FP64
 
 CPU = torch.device("cpu")
+# Threads would wait for each other longer than they compute.
+torch.set_num_threads(1)
 
 
 class GrammarTest(unittest.TestCase):

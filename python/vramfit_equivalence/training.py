@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from . import grammar
@@ -129,7 +130,8 @@ class Run:
         """Floating-point operations of the forward and backward passes of one optimizer step, with those
         that are done twice, in products of matrices and attention, as PyTorch counts them."""
         inputs, labels = (it[: self.setting.micro_batch].to(self.device) for it in batch)
-        with FlopCounterMode(display=False) as counter:
+        # Of fused attention PyTorch does not count every kernel, and of some what they compute twice.
+        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
             self._loss(inputs, labels).backward()
         self.optimizer.zero_grad()
         return counter.get_total_flops() * self.setting.accumulation

@@ -1,27 +1,36 @@
 //! Curves of training losses, all on one scale.
 
+use super::gradients::small;
 use super::training::name;
 use crate::equivalence::Training;
 
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const WIDTH: usize = 60;
 
-/// One curve a setting: height is the loss, from the model's best possible to the highest of all.
+/// One curve a setting, all between the lowest and the highest loss of any.
 pub(super) fn losses(training: &Training) -> String {
     let all = || training.runs.iter().flat_map(|run| &run.losses);
     let highest = all().copied().fold(f64::NEG_INFINITY, f64::max);
     let lowest = all().copied().fold(f64::INFINITY, f64::min);
     let widest = training.runs.iter().map(|run| name(&run.setting).chars().count()).max();
-    let curves = training.runs.iter().map(|run| {
+    let curves = training.runs.iter().enumerate().map(|(index, run)| {
         let curve = curve(&run.losses, lowest, highest);
-        let end = run.losses.last().copied().unwrap_or(f64::NAN);
-        format!("  {:<width$}  {curve} {end:.3}", name(&run.setting), width = widest.unwrap_or(0))
+        let beside = match index {
+            0 => String::new(),
+            _ => format!(" {}", small(apart(&run.losses, &training.runs[0].losses))),
+        };
+        format!("  {:<width$}  {curve}{beside}", name(&run.setting), width = widest.unwrap_or(0))
     });
     let title = format!(
-        "Training loss, step 1 to {}: full height {highest:.2}, lowest {lowest:.2}",
-        training.steps
+        "Training loss, {highest:.2} down to {lowest:.2}; at the end how far a step's is at most from the \
+         first row's"
     );
     format!("{title}\n{}", curves.collect::<Vec<_>>().join("\n"))
+}
+
+/// The largest difference of two losses of one step.
+fn apart(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(one, other)| (one - other).abs()).fold(0.0, f64::max)
 }
 
 /// Values as columns, each the mean of its share.
@@ -47,6 +56,11 @@ mod tests {
         let drawn = curve(&many, 0.0, 600.0);
         assert_eq!(drawn.chars().count(), WIDTH);
         assert!(drawn.starts_with('█') && drawn.ends_with('▁'), "{drawn}");
+    }
+
+    #[test]
+    fn the_step_that_is_most_off_counts() {
+        assert_eq!(apart(&[3.0, 2.0, 1.0], &[3.0, 2.5, 0.75]), 0.5);
     }
 
     #[test]

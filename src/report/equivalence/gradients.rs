@@ -198,7 +198,7 @@ fn difference(measured: &Measured) -> String {
 }
 
 /// As `2e-7`.
-fn small(value: f64) -> String {
+pub(super) fn small(value: f64) -> String {
     if value == 0.0 { "0".to_owned() } else { format!("{value:.0e}") }
 }
 

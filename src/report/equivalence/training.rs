@@ -50,7 +50,7 @@ pub(super) fn notes(training: &Training, about: &About) -> String {
     if training.runs.iter().any(|run| run.setting.precision == "pure-bf16") {
         lines.push(
             "pure bf16 keeps weights and the optimizer's state in 16 bits: half of that memory, but updates \
-             less than 1/256 of a weight are rounded away, the more of them the longer a training goes."
+             of less than 1/512 of a weight are rounded away, the more of them the longer a training goes."
                 .to_owned(),
         );
     }

@@ -120,7 +120,9 @@ class TakeTest(unittest.TestCase):
 
     def test_a_list_of_as_many_tensors_is_no_list_of_samples(self) -> None:
         views = [torch.arange(4) + 10 * view for view in range(4)]
-        self.assertEqual([it.tolist() for it in self.taken(views)], [[0, 3], [10, 13], [20, 23], [30, 33]])
+        self.assertEqual(
+            [it.tolist() for it in self.taken(views)], [[0, 3], [10, 13], [20, 23], [30, 33]]
+        )
 
     def test_what_has_no_samples_cannot_be_split(self) -> None:
         self.assertTrue(can_be_split((torch.zeros(4, 2), 1), 4))

@@ -88,8 +88,8 @@ def text(generator: torch.Generator, samples: int = SAMPLES) -> Batch:
 
 
 def padded_text(generator: torch.Generator) -> Batch:
-    """Texts of 1 to all characters, padded with what is not counted. As in a corpus of conversations,
-    twice the length is as common as half of it."""
+    """Texts of 1 to all characters, padded with what is not counted. As in a corpus of
+    conversations, twice the length is as common as half of it."""
     characters, labels = text(generator)
     lengths = LENGTH ** torch.rand(SAMPLES, 1, generator=generator)
     return characters, labels.masked_fill(torch.arange(LENGTH) >= lengths, IGNORED)
@@ -187,9 +187,9 @@ CASES = [
         "undivided-loss",
         "transformer, loss not divided by the steps",
         "unequal",
-        "The gradient is as many times too large as there are micro-batches. SGD then has a learning "
-        "rate that much higher; Adam hides it, but clipping and its epsilon do not. Divide the loss by "
-        "the number of micro-batches.",
+        "The gradient is as many times too large as there are micro-batches. SGD then has a "
+        "learning rate that much higher; Adam hides it, but clipping and its epsilon do not. "
+        "Divide the loss by the number of micro-batches.",
         language_model(),
         text,
         mean_of_tokens,
@@ -199,9 +199,10 @@ CASES = [
         "batch-norm",
         "conv net, batch norm",
         "unequal",
-        "Mean and variance are those of the micro-batch, so that it is another function. Normalize "
-        "each sample by itself (GroupNorm, LayerNorm), or freeze the statistics of pretrained batch "
-        "norm (`eval()` on those modules). SyncBatchNorm joins GPUs, not micro-batches.",
+        "Mean and variance are those of the micro-batch, so that it is another function. "
+        "Normalize each sample by itself (GroupNorm, LayerNorm), or freeze the statistics of "
+        "pretrained batch norm (`eval()` on those modules). SyncBatchNorm joins GPUs, not "
+        "micro-batches.",
         batch_norm,
         images,
         mean_of_images,
@@ -221,9 +222,9 @@ CASES = [
         "unequal-tokens-mean",
         "padded text, mean of each micro-batch",
         "unequal",
-        "A token in a micro-batch of few counts more than one among many. Sum the losses and divide "
-        "by the count of the whole batch, as Hugging Face's Trainer does since transformers 4.46 "
-        "(`num_items_in_batch`).",
+        "A token in a micro-batch of few counts more than one among many. Sum the losses and "
+        "divide by the count of the whole batch, as Hugging Face's Trainer does since "
+        "transformers 4.46 (`num_items_in_batch`).",
         language_model(),
         padded_text,
         mean_of_tokens,
@@ -243,8 +244,8 @@ CASES = [
         "ragged-mean",
         "last micro-batch smaller, means alike",
         "unequal",
-        "The samples of the last, smaller micro-batch count more. Weight each loss by its share of the "
-        "samples, or drop the rest (`drop_last=True`).",
+        "The samples of the last, smaller micro-batch count more. Weight each loss by its share "
+        "of the samples, or drop the rest (`drop_last=True`).",
         language_model(),
         lambda generator: text(generator, RAGGED),
         mean_of_tokens,
@@ -264,9 +265,9 @@ CASES = [
         "contrastive",
         "encoder, contrastive loss in the batch",
         "unequal",
-        "Each sample is compared with the others of its micro-batch only: fewer negatives, another "
-        "loss. Embed all samples first and backpropagate through them piece by piece (GradCache, "
-        "arXiv:2101.06983), or keep a queue of negatives.",
+        "Each sample is compared with the others of its micro-batch only: fewer negatives, "
+        "another loss. Embed all samples first and backpropagate through them piece by piece "
+        "(GradCache, arXiv:2101.06983), or keep a queue of negatives.",
         encoder,
         pairs,
         contrastive,
@@ -276,8 +277,8 @@ CASES = [
         "dropout",
         "transformer, dropout 0.1",
         "random",
-        "Other units are left out each time, so that no two passes are alike, accumulated or not. It "
-        "is the same on average.",
+        "Other units are left out each time, so that no two passes are alike, accumulated or "
+        "not. It is the same on average.",
         language_model(dropout=0.1),
         text,
         mean_of_tokens,

@@ -32,7 +32,7 @@ class Problem(Generic[BatchT]):
     # The batch in micro-batches, and another order of the same samples.
     parts: Callable[[BatchT], Sequence[BatchT]]
     reordered: Callable[[BatchT], BatchT]
-    # The loss of a whole batch; what a micro-batch adds to it: from model, micro-batch, whole batch.
+    # The loss of a whole batch; what a micro-batch adds to it, from model, micro-batch and batch.
     whole: Callable[[nn.Module, BatchT], torch.Tensor]
     part: Callable[[nn.Module, BatchT, BatchT], torch.Tensor]
 
@@ -48,7 +48,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came out in one precision. All differences are norms, relative to the full gradient's."""
+    """What came out in one precision. Differences are norms, relative to the full gradient's."""
 
     precision: str
     epsilon: float
@@ -72,7 +72,9 @@ class Measured:
 class Gradients(Generic[BatchT]):
     """Gradients of one problem, each from the same weights and, unless said otherwise, one seed."""
 
-    def __init__(self, problem: Problem[BatchT], precision: Precision, device: torch.device) -> None:
+    def __init__(
+        self, problem: Problem[BatchT], precision: Precision, device: torch.device
+    ) -> None:
         self.problem = problem
         self.precision = precision
         self.device = device
@@ -153,8 +155,8 @@ def trained(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
 
 
 def batch_norms(model: nn.Module) -> dict[str, nn.Module]:
-    """Modules that normalize by the statistics of the batch they see, and could do so by running ones,
-    by name."""
+    """Modules that normalize by the statistics of the batch they see, and could do so by running
+    ones, by name."""
     return {
         name: module
         for name, module in model.named_modules()

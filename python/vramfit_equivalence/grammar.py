@@ -1,7 +1,7 @@
 """A language small enough to be learnt in seconds, whose entropy is known.
 
 Each sentence is words drawn from lists, evenly and independently, and then some of them again: what
-comes again is certain for who looks back far enough, so that there is something for attention to find.
+comes again is certain for who looks back far enough, so that attention has something to find.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ SENTENCE: tuple[tuple[str, ...] | int, ...] = (
 )  # fmt: skip
 END = ". "
 
-ALPHABET = sorted({*"".join(itertools.chain(*(it for it in SENTENCE if isinstance(it, tuple)))), *END})
+ALPHABET = sorted(
+    {*"".join(itertools.chain(*(it for it in SENTENCE if isinstance(it, tuple)))), *END}
+)
 # The part of the sentences that is trained on; on the rest it is validated.
 TRAINED = 0.9
 
@@ -71,7 +73,9 @@ def _encoded(sentences: list[str]) -> torch.Tensor:
     return torch.tensor([places[character] for character in "".join(sentences)])
 
 
-def windows(text: torch.Tensor, length: int, begins: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def windows(
+    text: torch.Tensor, length: int, begins: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Inputs and their next characters, `[samples, length]` each, from these places of a text."""
     places = begins[:, None] + torch.arange(length)
     return text[places], text[places + 1]

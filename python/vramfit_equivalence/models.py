@@ -39,7 +39,7 @@ class Block(nn.Module):
 class LanguageModel(nn.Module):
     """A decoder of characters."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         alphabet: int,
         *,
@@ -61,7 +61,7 @@ class LanguageModel(nn.Module):
             nn.init.normal_(embedding.weight, std=0.1)
 
     def forward(self, characters: torch.Tensor) -> torch.Tensor:
-        """Logits `[samples, length, alphabet]` of the character after each of `[samples, length]`."""
+        """Logits `[samples, length, alphabet]` of what follows each of `[samples, length]`."""
         places = torch.arange(characters.shape[1], device=characters.device)
         hidden = self.characters(characters) + self.places(places)
         for block in self.blocks:

@@ -65,8 +65,8 @@ def _batch(definition: Definition, samples: int, device: torch.device) -> Any:
         raise PointFault(f"`batch({samples})` returned nothing")
     if not can_be_split(batch, samples):
         raise PointFault(
-            f"`batch({samples})` returned {of_type(batch)} in which nothing has {samples} samples in "
-            "its first dimension, so that it cannot be split"
+            f"`batch({samples})` returned {of_type(batch)} in which nothing has {samples} samples "
+            "in its first dimension, so that it cannot be split"
         )
     return batch
 
@@ -103,9 +103,7 @@ def _problem(definition: Definition, whole: Counted, micro_batch: int) -> Proble
 
 def _in_fp64(problem: Problem[Counted], device: torch.device) -> list[Measured]:
     batch, samples = problem.batch
-    doubled = replace(
-        problem, model=FP64.convert(problem.model), batch=(_doubled(batch), samples)
-    )
+    doubled = replace(problem, model=FP64.convert(problem.model), batch=(_doubled(batch), samples))
     try:
         return [Gradients(doubled, FP64, device).measure()]
     except Exception:

@@ -37,9 +37,7 @@ def main() -> int:
 def _refuse(
     channel: Channel, message: str, hint: str | None, traceback: str | None, bad_input: bool
 ) -> None:
-    channel.say(
-        "unusable", message=message, hint=hint, traceback=traceback, bad_input=bad_input
-    )
+    channel.say("unusable", message=message, hint=hint, traceback=traceback, bad_input=bad_input)
 
 
 def _answer(channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
@@ -117,6 +115,8 @@ def _about(torch: Any, device: Any) -> dict[str, Any]:
     return {
         "torch": about.version(),
         "device": "gpu" if on_gpu else "cpu",
-        "name": torch.cuda.get_device_name(device) if on_gpu else torch.backends.cpu.get_cpu_capability(),
+        "name": torch.cuda.get_device_name(device)
+        if on_gpu
+        else torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
     }

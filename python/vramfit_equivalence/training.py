@@ -51,8 +51,8 @@ class Setting:
 
 
 def settings(device: torch.device) -> list[Setting]:
-    """Each precision with each accumulation; then what trades time for memory, and what is not to be
-    done."""
+    """Each precision with each accumulation; then what trades time for memory, and what is not to
+    be done."""
     plain = [
         Setting(precision.name, micro_batch)
         for precision in offered(device)
@@ -77,6 +77,7 @@ class Run:
     skipped: int = 0
 
     def __post_init__(self) -> None:
+        """Begins with the weights that all settings begin with."""
         torch.manual_seed(self.seed)
         model = LanguageModel(
             len(grammar.ALPHABET),
@@ -98,7 +99,9 @@ class Run:
         begun = self._now()
         self.optimizer.zero_grad()
         total = torch.zeros((), device=self.device)
-        for inputs, labels in zip(*(it.split(self.setting.micro_batch) for it in batch), strict=True):
+        for inputs, labels in zip(
+            *(it.split(self.setting.micro_batch) for it in batch), strict=True
+        ):
             with self.setting.computes.computing(self.device):
                 loss = self._loss(inputs, labels) / self.setting.accumulation
             (self.scaler.scale(loss) if self.scaler else loss).backward()
@@ -127,10 +130,10 @@ class Run:
         }
 
     def flops(self, batch: tuple[torch.Tensor, torch.Tensor]) -> int:
-        """Floating-point operations of the forward and backward passes of one optimizer step, with those
-        that are done twice, in products of matrices and attention, as PyTorch counts them."""
+        """Floating-point operations of the forward and backward passes of one optimizer step, with
+        those that are done twice, in products of matrices and attention, as PyTorch counts them."""
         inputs, labels = (it[: self.setting.micro_batch].to(self.device) for it in batch)
-        # Of fused attention PyTorch does not count every kernel, and of some what they compute twice.
+        # Of fused attention PyTorch does not count each kernel, and of some what is done twice.
         with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
             self._loss(inputs, labels).backward()
         self.optimizer.zero_grad()
@@ -147,7 +150,7 @@ class Run:
 
 
 def batches(corpus: torch.Tensor, seed: int) -> Callable[[], tuple[torch.Tensor, torch.Tensor]]:
-    """Makes the batches of one optimizer step after the other, the same for whoever has this seed."""
+    """Makes the batches of one optimizer step after the other, the same from the same seed."""
     generator = torch.Generator().manual_seed(seed)
 
     def batch(samples: int = BATCH) -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-# Gradients of a loss divided by many tokens are below the smallest number of fp16 otherwise. Scaling
-# by a power of two is exact, and divided out again.
+# Gradients of a loss divided by many tokens are too small for fp16 otherwise. To scale the loss by
+# a power of two is exact, and divided out again.
 FP16_SCALE = 2.0**10
 # Ampere, the first with bf16 and tf32.
 AMPERE = 8

@@ -103,13 +103,9 @@ fn more_memory_gives_larger_micro_batches_each_proven_by_its_successor() {
     let Some(worker) = worker() else { return };
     let mut before = 0;
     for (gpu, target) in [("2GiB", "96"), ("4GiB", "96"), ("12GiB", "960")] {
-        let arguments = [
-            &PLAN[..5],
-            &[target],
-            &PLAN[6..],
-            &["--gpu", "rtx-3050-laptop-4gb", "--vram", gpu],
-        ]
-        .concat();
+        let arguments =
+            [&PLAN[..5], &[target], &PLAN[6..], &["--gpu", "rtx-3050-laptop-4gb", "--vram", gpu]]
+                .concat();
         let plan = json(&training(&worker, &arguments).run());
         let choice = &plan["recommendation"];
         let micro_batch = choice["micro_batch"].as_u64().unwrap();

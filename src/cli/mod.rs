@@ -7,6 +7,7 @@ mod choose_gpu;
 mod completions;
 mod contexts;
 mod doctor;
+mod equivalence;
 mod export;
 mod gpu_check;
 mod gpus;
@@ -64,7 +65,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
     let measures = matches!(
         command,
-        Command::Plan(_) | Command::Check(_) | Command::Run(_) | Command::Replay(_)
+        Command::Plan(_)
+            | Command::Check(_)
+            | Command::Run(_)
+            | Command::Replay(_)
+            | Command::Equivalence(_)
     );
     if measures && env::current_dir().is_err() {
         // Programs that are started there fail in ways that are harder to read.
@@ -77,6 +82,7 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
         Command::Replay(args) => replay::run(args, &Catalog::load()?, output),
         Command::Doctor(args) => doctor::run(args, &Catalog::load()?, output),
+        Command::Equivalence(args) => equivalence::run(args, &Catalog::load()?, output),
         Command::Export(args) => export::run(args, output),
         Command::Lint(args) => lint::run(args, output),
         Command::Gpus(args) => gpus::run(args, &Catalog::load()?, output),

@@ -91,6 +91,26 @@ pub(super) fn count(text: &str) -> Result<u32, Refusal> {
     }
 }
 
+/// Optimizer steps of a small training.
+pub(super) fn steps(text: &str) -> Result<u32, Refusal> {
+    match text.parse() {
+        Ok(steps @ 10..=100_000) => Ok(steps),
+        _ => refuse(
+            text,
+            "not a whole number from 10 to 100000",
+            "50 take half a minute on a CPU, and show enough",
+        ),
+    }
+}
+
+/// What random numbers are drawn from, as PyTorch takes it.
+pub(super) fn seed(text: &str) -> Result<u64, Refusal> {
+    match text.parse() {
+        Ok(seed @ 0..=0x7fff_ffff) => Ok(seed),
+        _ => refuse(text, "not a whole number from 0 to 2147483647", "any will do, such as 1"),
+    }
+}
+
 /// Tokens in one sample, of one length or several.
 pub(super) fn lengths(text: &str) -> Result<Lengths, Refusal> {
     text.parse().or_else(|reason: String| {

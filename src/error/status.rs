@@ -74,6 +74,7 @@ impl ErrorKind {
             | Self::PythonMissing { .. }
             | Self::NothingMeasured { .. }
             | Self::ReplayFailed { .. }
+            | Self::EquivalenceFailed { .. }
             | Self::Interrupted
             | Self::NoRealGpu
             | Self::Nvml { .. }

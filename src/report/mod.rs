@@ -1,9 +1,10 @@
-//! A plan, a comparison, a replay, a run on a virtual GPU, the findings in scripts or a machine in a person's
-//! or a program's eyes.
+//! A plan, a comparison, a replay, a run on a virtual GPU, the findings in scripts, a machine or a small
+//! training in a person's or a program's eyes.
 
 mod comparison;
 mod contexts;
 mod doctor;
+mod equivalence;
 mod json;
 mod lint;
 mod paint;
@@ -17,6 +18,7 @@ use crate::plan::Plan;
 
 pub use comparison::{compared, comparison};
 pub use doctor::doctor;
+pub use equivalence::equivalence;
 pub use lint::{LINT_SCHEMA, LintDocument, LintSummary, lint, sarif};
 pub use paint::painted;
 pub use replay::{

@@ -15,6 +15,8 @@ mod command;
 mod contexts;
 /// `vramfit doctor`.
 mod doctor;
+/// `vramfit equivalence`.
+mod equivalence;
 /// `vramfit export`: what it writes, and that frameworks train by it as planned.
 mod export;
 /// The fake worker.

@@ -149,7 +149,8 @@ pub enum Slowdown {
 }
 
 /// What is known when an optimizer has stepped. Bytes are those of PyTorch's allocator on the
-/// process's device; they and what follows are of the time since the step before.
+/// process's device. Peak, seconds and retries are of the time since the line before of the same
+/// process; between quick steps no line is written, and `step` tells how many there were.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The process.
@@ -194,11 +195,12 @@ pub struct Pass {
     pub has_graph: bool,
     /// Held by tensors when it was done.
     pub allocated: Bytes,
-    /// The most that they have held since the last step or pass.
+    /// The most that they have held since the last line of a step or pass.
     pub allocated_peak: Bytes,
-    /// Backward passes, whole or to chosen inputs, that have begun in the process so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backwards: Option<u64>,
+    /// Its graph was run backward: a part of a model that trains, such as a frozen backbone, or a
+    /// network that a loss is taken from.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trained: bool,
 }
 
 /// What is held of what was made at one place in the program.

@@ -131,10 +131,13 @@ fn notes(plan: &Value) -> Vec<&str> {
 fn a_script_and_a_function_get_the_same_plan_which_then_holds() {
     let Some(python) = python() else { return };
     let words = [&python, "train.py", "--batch-size", "{micro_batch}", "--accum", "{accumulation}"];
-    let run = plan(&["--json"], &words).file("train.py", TRAIN).run();
+    // The largest that fits, which is exact: which is the fastest rests on times.
+    let ask = ["--json", "--objective", "micro-batch"];
+    let run = plan(&ask, &words).file("train.py", TRAIN).run();
     assert_eq!((run.status, run.stderr.as_str()), (Some(0), ""), "{run:?}");
     let of_command = json(&run);
-    let function = ["plan", "--json", "--target-batch", TARGET, "--precision", "fp32"];
+    let of_function = ["plan", "--target-batch", TARGET, "--precision", "fp32"];
+    let function = [&of_function[..], &ask].concat();
     let of_function = vramfit(&[&function[..], &["--workload", "f.py:workload"]].concat())
         .file("f.py", FUNCTION)
         .env("VRAMFIT_PYTHON", &python)

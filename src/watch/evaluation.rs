@@ -40,16 +40,10 @@ pub struct EvaluationWithGraph {
     pub slope: Option<f64>,
     /// The program ran out of memory in such a phase.
     pub ran_out: bool,
-    /// Whether it is known that no backward pass has followed.
-    pub unused: bool,
 }
 
 /// Passes that make a phase.
 const FEWEST: usize = 2;
-/// A phase has so many times as many passes as there usually are between two steps.
-const UNUSUAL: usize = 3;
-/// How much less sure it is where backward passes are not counted.
-const UNCOUNTED: f64 = 0.7;
 
 pub(super) fn find(recording: &Recording) -> Option<Finding> {
     let processes = processes(recording);
@@ -71,14 +65,13 @@ fn of_process(process: &Process<'_>) -> Vec<Finding> {
 fn of_model(process: &Process<'_>, model: &str) -> Option<Finding> {
     let own: Vec<(f64, &Pass)> =
         process.passes.iter().filter(|(_, it)| it.model == model).copied().collect();
-    let between: Vec<&[(f64, &Pass)]> = own.chunk_by(|a, b| a.1.step == b.1.step).collect();
-    let usual = usual(process, &between);
-    let phases: Vec<&[(f64, &Pass)]> = between
-        .into_iter()
-        .filter(|phase| phase.len() >= FEWEST && phase.len() >= UNUSUAL * usual)
-        .filter(|phase| kept(phase) >= FEWEST && !is_used(process, phase))
-        .collect();
-    let with_graph = || phases.iter().flat_map(|phase| phase.iter()).filter(|it| it.1.has_graph);
+    let phases: Vec<&[(f64, &Pass)]> = own.chunk_by(|a, b| a.1.step == b.1.step).collect();
+    if is_companion(process, &phases) {
+        return None;
+    }
+    let phases: Vec<_> =
+        phases.into_iter().filter(|phase| phase.iter().filter(is_kept).count() >= FEWEST).collect();
+    let with_graph = || phases.iter().flat_map(|phase| phase.iter()).filter(is_kept);
     let (from, until) = (with_graph().next()?.0, with_graph().next_back()?.0);
     let middle = |passes: Vec<f64>| median(passes).map(|it| Bytes(it as u64));
     let held = middle(with_graph().map(|(_, it)| it.allocated.0 as f64).collect())?;
@@ -86,13 +79,12 @@ fn of_model(process: &Process<'_>, model: &str) -> Option<Finding> {
         .iter()
         .filter_map(|phase| {
             let (at, _) = phase.first()?;
-            let step = process.steps.iter().rev().find(|step| step.0 <= *at)?.1;
-            Some(step.allocated.0 as f64)
+            let before = process.steps.iter().rev().find(|line| line.at <= *at)?;
+            Some(before.step.allocated.0 as f64)
         })
         .collect();
     let without = own.iter().filter(|it| !it.1.has_graph).map(|(_, it)| it.allocated.0 as f64);
     let passes = with_graph().count();
-    let unused = with_graph().all(|(_, it)| it.backwards.is_some());
     let numbers = EvaluationWithGraph {
         model: model.to_owned(),
         rank: process.rank,
@@ -102,17 +94,16 @@ fn of_model(process: &Process<'_>, model: &str) -> Option<Finding> {
         more: middle(before).map(|before| held.saturating_sub(before)),
         without: middle(without.collect()),
         peak: with_graph().map(|(_, it)| it.allocated_peak).max()?,
-        training_peak: process.steps.iter().map(|(_, step)| step.allocated_peak).max(),
+        training_peak: process.steps.iter().map(|it| it.step.allocated_peak).max(),
         slope: phases.iter().filter_map(|phase| slope(phase)).max_by(f64::total_cmp),
         ran_out: process.out_of_memory.iter().any(|(at, _)| {
-            let stepped = process.steps.iter().any(|step| step.0 > until && step.0 <= *at);
+            let stepped = process.steps.iter().any(|line| line.at > until && line.at <= *at);
             *at >= until && !stepped
         }),
-        unused,
     };
     Some(Finding {
         fault: Fault::EvaluationWithGraph,
-        confidence: succession(passes) * if unused { 1.0 } else { UNCOUNTED },
+        confidence: succession(passes),
         from,
         until,
         pid: Some(process.pid),
@@ -120,31 +111,25 @@ fn of_model(process: &Process<'_>, model: &str) -> Option<Finding> {
     })
 }
 
-/// How many passes of a model there usually are between two steps: none of one that only evaluates, some
-/// of a teacher.
-fn usual(process: &Process<'_>, between: &[&[(f64, &Pass)]]) -> usize {
-    let last = process.steps.len() as u64;
-    let mut counts: Vec<usize> = between
-        .iter()
-        .filter(|phase| phase.first().is_some_and(|it| it.1.step < last))
-        .map(|phase| phase.len())
-        .collect();
-    counts.resize(counts.len().max(process.steps.len()), 0);
-    median(counts.into_iter().map(|it| it as f64)).map_or(0, |it| it as usize)
+/// Whether a model runs along with each step, as a frozen teacher does. Only at the beginning every pass
+/// and every step has a line.
+fn is_companion(process: &Process<'_>, between: &[&[(f64, &Pass)]]) -> bool {
+    let passes = between.iter().filter_map(|passes| passes.first()).map(|pass| pass.1.step);
+    let steps = process.steps.iter().map(|line| line.step.step);
+    matches!((first_gap(passes), first_gap(steps)), (Some(own), Some(step)) if own <= step)
 }
 
-fn kept(phase: &[(f64, &Pass)]) -> usize {
-    phase.iter().filter(|it| it.1.has_graph).count()
+/// Steps from one to the next of the first few, in the middle.
+fn first_gap(steps: impl Iterator<Item = u64>) -> Option<f64> {
+    const FIRST: usize = 6;
+    let first: Vec<u64> = steps.take(FIRST).collect();
+    let gaps = first.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64);
+    if first.len() < 3 { None } else { median(gaps) }
 }
 
-/// Whether backward passes run in a phase. Where they are not counted it is taken for used in a
-/// program that never steps: it may do nothing else.
-fn is_used(process: &Process<'_>, phase: &[(f64, &Pass)]) -> bool {
-    let counted: Option<Vec<u64>> = phase.iter().map(|it| it.1.backwards).collect();
-    match counted {
-        Some(counted) => counted.first() != counted.last(),
-        None => process.steps.is_empty(),
-    }
+/// Whether a pass has a graph that nothing runs backward.
+fn is_kept(pass: &&(f64, &Pass)) -> bool {
+    pass.1.has_graph && !pass.1.trained
 }
 
 fn slope(phase: &[(f64, &Pass)]) -> Option<f64> {
@@ -198,11 +183,6 @@ impl Told for EvaluationWithGraph {
         }));
         if self.ran_out {
             lines.push("the program ran out of memory there".to_owned());
-        }
-        if !self.unused {
-            lines.push(
-                "backward passes were not counted: one of its own may use the graph".to_owned(),
-            );
         }
         lines
     }

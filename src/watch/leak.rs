@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::finding::{Fault, Finding, Numbers, Told};
 use super::growth::{Growth, Sample, growth};
 use super::kept::{self, Grown, Trap};
-use super::processes::{Process, processes, readings, warm_up};
+use super::processes::{Line, Process, processes, readings, warm_up};
 use super::recording::{Gpu, Reading, Recording, Step};
 use super::statistics::median;
 use crate::units::{Bytes, count, duration, significant};
@@ -111,34 +111,34 @@ fn of_steps(recording: &Recording, process: &Process<'_>, all: &[Process<'_>]) -
         true => FEWEST,
         false => FEWEST_BEFORE_THE_END,
     };
-    let (from, first) = *steps.first()?;
-    let (until, last) = *steps.last()?;
+    let (first, last) = (steps.first()?, steps.last()?);
     let bytes = growth(&samples(steps, |step| step.allocated.0), LEAST, fewest);
     let graphs = graphs(steps, fewest);
     let grown = bytes.or(graphs)?;
     let slope = bytes.map_or(0.0, |it| it.slope);
     let steps_left = bytes.map(|it| room(recording, process, all) / it.slope);
-    let counted = steps.iter().all(|(_, step)| step.graphs.is_some());
+    let counted = steps.iter().all(|line| line.step.graphs.is_some());
     let long = steps_left.is_none_or(|left| left > LONG);
     if graphs.is_none() && counted && slope < SMALL && long {
         return None;
     }
-    let collected = last.collected.map(|now| first.collected.is_some_and(|before| now != before));
+    let collected =
+        last.step.collected.map(|now| first.step.collected.is_some_and(|before| now != before));
     let is_certain = graphs.is_some() || collected != Some(false);
     let confidence = grown.confidence * if is_certain { 1.0 } else { UNCOLLECTED };
     let kept = match bytes {
-        Some(_) => kept::grown(process, warm_up(process.steps.len()) as u64),
+        Some(_) => kept::grown(process, first.step.step),
         None => Vec::new(),
     };
     let leak = Leak {
         grows: if bytes.is_some() { Grows::Tensors } else { Grows::Graphs },
         rank: process.rank,
-        span: (steps.len() - 1) as f64,
+        span: last.step.step.saturating_sub(first.step.step) as f64,
         slope,
         slopes: bytes.map_or((0.0, 0.0), |it| it.slopes),
         chance: grown.chance,
-        held: last.allocated,
-        graphs: graphs.and(last.graphs),
+        held: last.step.allocated,
+        graphs: graphs.and(last.step.graphs),
         collected,
         steps_left,
         seconds_left: steps_left.zip(pace(steps)).map(|(left, seconds)| left * seconds),
@@ -147,36 +147,34 @@ fn of_steps(recording: &Recording, process: &Process<'_>, all: &[Process<'_>]) -
         kept,
         also: Vec::new(),
     };
+    let (from, until) = (first.at, last.at);
     Some(Found { leak, confidence, from, until, pid: Some(process.pid) })
 }
 
-fn samples(steps: &[(f64, &Step)], level: impl Fn(&Step) -> u64) -> Vec<Sample> {
-    let sample = |(index, (_, step)): (usize, &(f64, &Step))| Sample {
-        at: index as f64,
+fn samples(steps: &[Line<'_>], level: impl Fn(&Step) -> u64) -> Vec<Sample> {
+    let sample = |Line { step, .. }: &Line<'_>| Sample {
+        at: step.step as f64,
         level: level(step) as f64,
         transient: step.allocated_peak.saturating_sub(step.allocated).0 as f64,
     };
-    steps.iter().enumerate().map(sample).collect()
+    steps.iter().map(sample).collect()
 }
 
 /// Growth of the graphs that are held: by a whole one or more in some steps.
-fn graphs(steps: &[(f64, &Step)], fewest: usize) -> Option<Growth> {
+fn graphs(steps: &[Line<'_>], fewest: usize) -> Option<Growth> {
     const LEAST: f64 = 3.0;
-    let counted: Vec<Sample> = steps
-        .iter()
-        .enumerate()
-        .filter_map(|(index, (_, step))| {
-            let level = step.graphs? as f64;
-            Some(Sample { at: index as f64, level, transient: 0.0 })
-        })
-        .collect();
-    growth(&counted, LEAST, fewest)
+    let sample = |Line { step, .. }: &Line<'_>| {
+        Some(Sample { at: step.step as f64, level: step.graphs? as f64, transient: 0.0 })
+    };
+    growth(&steps.iter().filter_map(sample).collect::<Vec<_>>(), LEAST, fewest)
 }
 
 /// Seconds of a step: the program's own, or those on the wall.
-fn pace(steps: &[(f64, &Step)]) -> Option<f64> {
-    let own = median(steps.iter().filter_map(|(_, step)| step.seconds));
-    own.or_else(|| median(steps.windows(2).map(|pair| pair[1].0 - pair[0].0)))
+fn pace(steps: &[Line<'_>]) -> Option<f64> {
+    let own = median(steps.iter().filter_map(Line::seconds));
+    let (first, last) = (steps.first()?, steps.last()?);
+    let count = last.step.step.saturating_sub(first.step.step);
+    own.or_else(|| (count > 0).then(|| (last.at - first.at) / count as f64))
 }
 
 /// What is left for tensors at the process's last peaks: the GPU's memory less what others hold and
@@ -184,7 +182,7 @@ fn pace(steps: &[(f64, &Step)]) -> Option<f64> {
 fn room(recording: &Recording, process: &Process<'_>, all: &[Process<'_>]) -> f64 {
     const LAST: usize = 10;
     let steps = &process.steps[process.steps.len().saturating_sub(LAST)..];
-    let peak = steps.iter().map(|(_, step)| step.allocated_peak.0).max().unwrap_or(0);
+    let peak = steps.iter().map(|line| line.step.allocated_peak.0).max().unwrap_or(0);
     let Some(gpu) = gpu_of(recording, process) else { return f64::INFINITY };
     let beside = beside(recording, gpu, all);
     (gpu.total.0 as f64 - gpu.held.0 as f64 - beside - peak as f64).max(0.0)
@@ -202,8 +200,9 @@ fn gpu_of<'a>(recording: &'a Recording, process: &Process<'_>) -> Option<&'a Gpu
 fn beside(recording: &Recording, gpu: &Gpu, all: &[Process<'_>]) -> f64 {
     let used = readings(recording, gpu.index).last().map(|(_, reading)| reading.used.0);
     let (Some(used), 1) = (used, recording.watched.gpus.len()) else { return 0.0 };
-    let reserved = all.iter().filter_map(|it| it.steps.last()).map(|(_, step)| step.reserved.0);
-    (used as f64 - gpu.held.0 as f64 - reserved.map(|it| it as f64).sum::<f64>()).max(0.0)
+    let reserved = all.iter().filter_map(|it| it.steps.last());
+    let reserved: f64 = reserved.map(|line| line.step.reserved.0 as f64).sum();
+    (used as f64 - gpu.held.0 as f64 - reserved).max(0.0)
 }
 
 fn of_readings(recording: &Recording, gpu: &Gpu) -> Option<Found> {

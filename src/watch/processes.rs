@@ -8,7 +8,7 @@ use crate::units::Bytes;
 pub(super) struct Process<'a> {
     pub(super) pid: u32,
     pub(super) rank: Option<u32>,
-    pub(super) steps: Vec<(f64, &'a Step)>,
+    pub(super) steps: Vec<Line<'a>>,
     pub(super) passes: Vec<(f64, &'a Pass)>,
     /// With the optimizer steps so far.
     pub(super) kept: Vec<(u64, &'a [KeptAt])>,
@@ -16,9 +16,33 @@ pub(super) struct Process<'a> {
     pub(super) out_of_memory: Vec<(f64, Bytes)>,
 }
 
-impl Process<'_> {
+/// One line of a step; it may stand for several quick ones.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    pub(super) at: f64,
+    pub(super) step: &'a Step,
+    /// Steps since the line before.
+    count: u64,
+}
+
+impl Line<'_> {
+    /// Seconds of one step.
+    pub(super) fn seconds(&self) -> Option<f64> {
+        let seconds = self.step.seconds? / self.count as f64;
+        (seconds.is_finite() && seconds > 0.0).then_some(seconds)
+    }
+
+    /// Of them, spent waiting for the loader.
+    pub(super) fn waiting(&self) -> Option<f64> {
+        let seconds = self.seconds()?;
+        let waiting = self.step.loader_seconds? / self.count as f64;
+        waiting.is_finite().then(|| waiting.clamp(0.0, seconds))
+    }
+}
+
+impl<'a> Process<'a> {
     /// The steps after warm-up: the first tenth, and two at least, are left out.
-    pub(super) fn steady(&self) -> &[(f64, &Step)] {
+    pub(super) fn steady(&self) -> &[Line<'a>] {
         &self.steps[warm_up(self.steps.len())..]
     }
 }
@@ -55,7 +79,11 @@ pub(super) fn processes(recording: &Recording) -> Vec<Process<'_>> {
         let process = &mut found[index];
         match &entry.event {
             Event::Torch { rank, .. } => process.rank = *rank,
-            Event::Step(step) => process.steps.push((entry.at, step)),
+            Event::Step(step) => {
+                let before = process.steps.last().map_or(0, |line| line.step.step);
+                let count = step.step.saturating_sub(before).max(1);
+                process.steps.push(Line { at: entry.at, step, count });
+            }
             Event::Pass(pass) => process.passes.push((entry.at, pass)),
             Event::Kept { step, places, .. } => process.kept.push((*step, places)),
             Event::OutOfMemory { requested, .. } => {

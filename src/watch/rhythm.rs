@@ -33,10 +33,10 @@ pub(super) fn rhythm(values: &[f64]) -> Option<Rhythm> {
         let (before, own) = (strengths[lag - 1], strengths[*lag]);
         own > before && strengths.get(lag + 1).is_none_or(|after| own >= *after)
     };
-    let highest = (1..strengths.len()).filter(peak).max_by(|a, b| {
-        // The first of several: its multiples are as high.
-        strengths[*a].total_cmp(&(strengths[*b] + 0.05 * (*b > *a) as u8 as f64))
-    })?;
+    let peaks: Vec<usize> = (1..strengths.len()).filter(peak).collect();
+    let strongest = peaks.iter().map(|lag| strengths[*lag]).max_by(f64::total_cmp)?;
+    // The first that is nearly as high: its multiples are as high.
+    let highest = *peaks.iter().find(|lag| strengths[**lag] >= 0.9 * strongest)?;
     Some(Rhythm { period: highest + 1, strength: strengths[highest] })
 }
 

@@ -66,12 +66,12 @@ fn of_gpu(recording: &Recording, gpu: &Gpu, process: &Process<'_>) -> Option<Fin
     let is_full = |reading: &Reading| reading.used.0 as f64 >= gpu.total.0 as f64 * FULL / 100.0;
     let (mut before, mut full) = (Vec::new(), Vec::new());
     let mut times = Vec::new();
-    for (at, step) in process.steady() {
-        let Some(seconds) = step.seconds.filter(|it| it.is_finite()) else { continue };
-        match (nearest(&readings, *at).is_some_and(is_full), full.is_empty()) {
+    for line in process.steady() {
+        let Some(seconds) = line.seconds() else { continue };
+        match (nearest(&readings, line.at).is_some_and(is_full), full.is_empty()) {
             (true, _) => {
                 full.push(seconds);
-                times.push(*at);
+                times.push(line.at);
             }
             (false, true) => before.push(seconds),
             // Steps after it was full are neither.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::finding::{Fault, Finding, Numbers, Told};
 use super::processes::{Process, processes, readings};
-use super::recording::{Gpu, Recording, Step};
+use super::recording::{Gpu, Recording};
 use super::rhythm::{interval, rhythm};
 use super::statistics::{median, quantile, succession};
 use crate::units::{duration, significant};
@@ -57,7 +57,7 @@ pub(super) fn find(recording: &Recording) -> Option<Finding> {
     let processes = processes(recording);
     let known = processes
         .iter()
-        .any(|process| process.steady().iter().any(|(_, step)| step.loader_seconds.is_some()));
+        .any(|process| process.steady().iter().any(|line| line.waiting().is_some()));
     let found: Vec<Finding> = match known {
         true => processes.iter().filter_map(|it| of_steps(recording, it)).collect(),
         false => {
@@ -75,18 +75,11 @@ fn share(finding: &Finding) -> f64 {
     }
 }
 
-/// A step's seconds, and of them those of waiting.
-fn times(step: &Step) -> Option<(f64, f64)> {
-    let seconds = step.seconds.filter(|it| it.is_finite() && *it > 0.0)?;
-    let waiting = step.loader_seconds.filter(|it| it.is_finite()).unwrap_or(0.0);
-    Some((seconds, waiting.clamp(0.0, seconds)))
-}
-
 fn of_steps(recording: &Recording, process: &Process<'_>) -> Option<Finding> {
     let steps: Vec<(f64, f64, f64)> = process
         .steady()
         .iter()
-        .filter_map(|(at, step)| times(step).map(|(seconds, waiting)| (*at, seconds, waiting)))
+        .filter_map(|line| Some((line.at, line.seconds()?, line.waiting()?)))
         .collect();
     if steps.len() < PARTS {
         return None;

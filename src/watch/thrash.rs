@@ -6,8 +6,8 @@
 use serde::Serialize;
 
 use super::finding::{Fault, Finding, Numbers, Told};
-use super::processes::{Process, processes};
-use super::recording::{Recording, Step};
+use super::processes::{Line, Process, processes};
+use super::recording::Recording;
 use super::statistics::{median, succession};
 use crate::units::{Bytes, count, duration, significant};
 
@@ -46,27 +46,26 @@ pub(super) fn find(recording: &Recording) -> Option<Finding> {
 
 fn of_process(process: &Process<'_>) -> Option<Finding> {
     let steps = process.steady();
-    let retried: Vec<(f64, &Step)> =
-        steps.iter().filter(|(_, step)| step.retries > 0).copied().collect();
-    let second_half = steps.get(steps.len() / 2).map_or(f64::INFINITY, |it| it.0);
-    let (from, until) = (retried.first()?.0, retried.last()?.0);
+    let retried: Vec<&Line<'_>> = steps.iter().filter(|line| line.step.retries > 0).collect();
+    let second_half = steps.get(steps.len() / 2)?.at;
+    let (from, until) = (retried.first()?.at, retried.last()?.at);
     let often = retried.len() >= FEWEST && retried.len() as f64 >= SHARE * steps.len() as f64;
     if !often || until < second_half {
         return None;
     }
     let seconds = |with: bool| {
-        let own = steps.iter().filter(|(_, step)| (step.retries > 0) == with);
-        median(own.filter_map(|(_, step)| step.seconds))
+        let own = steps.iter().filter(|line| (line.step.retries > 0) == with);
+        median(own.filter_map(Line::seconds))
     };
     let thrash = Thrash {
         rank: process.rank,
-        retries: retried.iter().fold(0, |sum, (_, step)| sum.saturating_add(step.retries)),
+        retries: retried.iter().fold(0, |sum: u64, line| sum.saturating_add(line.step.retries)),
         steps: retried.len(),
         of: steps.len(),
         seconds: seconds(true),
         seconds_without: seconds(false),
-        allocated: steps.iter().map(|it| it.1.allocated_peak).max().unwrap_or_default(),
-        reserved: steps.iter().map(|it| it.1.reserved).max().unwrap_or_default(),
+        allocated: steps.iter().map(|it| it.step.allocated_peak).max().unwrap_or_default(),
+        reserved: steps.iter().map(|it| it.step.reserved).max().unwrap_or_default(),
         ran_out: !process.out_of_memory.is_empty(),
     };
     Some(Finding {

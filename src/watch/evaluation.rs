@@ -116,7 +116,7 @@ fn of_model(process: &Process<'_>, model: &str) -> Option<Finding> {
 fn is_companion(process: &Process<'_>, between: &[&[(f64, &Pass)]]) -> bool {
     let passes = between.iter().filter_map(|passes| passes.first()).map(|pass| pass.1.step);
     let steps = process.steps.iter().map(|line| line.step.step);
-    matches!((first_gap(passes), first_gap(steps)), (Some(own), Some(step)) if own <= step)
+    first_gap(passes).is_some_and(|own| own <= first_gap(steps).unwrap_or(1.0))
 }
 
 /// Steps from one to the next of the first few, in the middle.

@@ -22,6 +22,8 @@ pub struct Leak {
     pub grows: Grows,
     /// Of a distributed run, that of the process that grows most.
     pub rank: Option<u32>,
+    /// Optimizer steps so far, where they are known.
+    pub steps: Option<u64>,
     /// Steps, or seconds, that were looked at.
     pub span: f64,
     /// Bytes a step, or a second.
@@ -133,6 +135,7 @@ fn of_steps(recording: &Recording, process: &Process<'_>, all: &[Process<'_>]) -
     let leak = Leak {
         grows: if bytes.is_some() { Grows::Tensors } else { Grows::Graphs },
         rank: process.rank,
+        steps: Some(last.step.step),
         span: last.step.step.saturating_sub(first.step.step) as f64,
         slope,
         slopes: bytes.map_or((0.0, 0.0), |it| it.slopes),
@@ -228,6 +231,7 @@ fn of_readings(recording: &Recording, gpu: &Gpu) -> Option<Found> {
     let leak = Leak {
         grows: if by_process { Grows::Device } else { Grows::WholeDevice },
         rank: None,
+        steps: None,
         span: until - from,
         slope: grown.slope,
         slopes: grown.slopes,
@@ -282,12 +286,12 @@ impl Told for Leak {
             Grows::Graphs => format!(
                 "graphs are kept{on}, {} after {} steps: they fill the host's memory, not the GPU's",
                 count(self.graphs.unwrap_or(0)),
-                count(self.span as u64 + 1)
+                count(self.steps.unwrap_or(0))
             ),
             Grows::Tensors if self.graphs.is_some() && small => format!(
                 "graphs are kept{on}, {} after {} steps, with {}: little on the GPU, more on the host",
                 count(self.graphs.unwrap_or(0)),
-                count(self.span as u64 + 1),
+                count(self.steps.unwrap_or(0)),
                 self.rate(self.slope)
             ),
             _ => {

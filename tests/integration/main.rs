@@ -33,6 +33,8 @@ mod lint;
 mod plan;
 /// The files in `profiles/`, and a user's own.
 mod profiles;
+/// Scripted recordings of runs, healthy and not.
+mod recordings;
 /// `vramfit replay`.
 mod replay;
 /// `vramfit run`.
@@ -42,5 +44,7 @@ mod selective;
 mod speed;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.
 mod training;
+/// What detectors find in recordings.
+mod watch_findings;
 /// How the end of a worker is read and worded.
 mod worker;

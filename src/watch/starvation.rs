@@ -42,6 +42,8 @@ const PARTS: usize = 8;
 const MOST_PARTS: usize = 6;
 /// Utilisation in percent from which on the GPU has enough to do, whatever the host waits for.
 const BUSY: f64 = 90.0;
+/// How much less sure it is where utilisation is not known: the host may wait while the GPU works.
+const UNSEEN: f64 = 0.7;
 /// Waiting is concentrated if a tenth of the steps has so much of it.
 const FEW: f64 = 0.8;
 /// Readings that are needed where there is nothing else.
@@ -97,13 +99,14 @@ fn of_steps(recording: &Recording, process: &Process<'_>) -> Option<Finding> {
     if starved < MOST_PARTS || waits(&steps) < SHARE || utilisation.is_some_and(|it| it >= BUSY) {
         return None;
     }
+    let is_seen = utilisation.is_some() || recording.watched.gpus.iter().all(|gpu| gpu.virtual_gpu);
     let waiting: Vec<f64> = steps.iter().map(|step| step.2).collect();
     let all: f64 = waiting.iter().sum();
     let long = quantile(waiting.iter().copied(), 0.9)?;
     let in_few: f64 = waiting.iter().filter(|it| **it > long).sum();
     Some(Finding {
         fault: Fault::Starvation,
-        confidence: succession(starved),
+        confidence: succession(starved) * if is_seen { 1.0 } else { UNSEEN },
         from,
         until,
         pid: Some(process.pid),

@@ -8,10 +8,21 @@
 //! is found in it, so that a recorded run can be looked at again.
 
 mod finding;
+mod history;
+mod hooks;
+mod meter;
+mod record;
 mod recording;
+mod summary;
+mod watching;
 
 pub use finding::{Fault, Finding, find};
+pub use hooks::Hooks;
+pub use meter::Meter;
+pub use record::{RecordFile, Replayed, read_recording};
 pub use recording::{
     Collected, Entry, Event, Gpu, KeptAt, Pass, RECORDING_SCHEMA, Reading, Recording, Slowdown,
     Step, Watched,
 };
+pub use summary::{GpuSummary, ProcessSummary, Summary};
+pub use watching::{Setup, Told, Watching};

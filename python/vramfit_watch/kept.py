@@ -23,22 +23,10 @@ from .lines import Lines, harmless, say_once
 FIRST = 5
 # Places that are told: the largest, and those that have grown most.
 MOST_PLACES = 12
-# Functions of PyTorch's that say nothing of what is done.
-_PASSING_ON = {
-    "_call_impl",
-    "_wrapped_call_impl",
-    "__call__",
-    "__torch_function__",
-    "decorate_context",
-    "forward",
-    "inner",
-    "new_step",
-    "profile_hook_step",
-    "use_grad",
-    "wrapper",
-    "_use_grad",
-    "_use_grad_for_differentiable",
-}
+# Functions of PyTorch's that say nothing of what is done; nor do those that it hides.
+_PASSING_ON = {"decorate_context", "forward", "inner", "profile_hook_step", "use_grad", "wrapper"}
+# Where our own packages lie, whose frames say nothing of the program.
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 Frame = dict[str, Any]
@@ -118,6 +106,7 @@ def _largest(sizes: dict[Where, int]) -> list[Where]:
 def _where(frames: Sequence[Frame]) -> Where:
     """From the lines of Python that asked for a block, innermost first. The backward pass runs on a
     thread of its own, which has none."""
+    frames = [it for it in frames if not it["filename"].startswith(_OURS)]
     if not frames:
         return Where("", "backward", None)
     place = next((it for it in frames if is_users(it["filename"])), None)
@@ -136,8 +125,13 @@ def _operator(frames: Sequence[Frame]) -> str:
     for frame in frames:
         if is_users(frame["filename"]):
             break
-        if frame["filename"].startswith(_TORCH) and frame["name"] not in _PASSING_ON:
-            return frame["name"]
+        name = frame["name"]
+        if (
+            frame["filename"].startswith(_TORCH)
+            and not name.startswith(("_", "<"))
+            and name not in _PASSING_ON
+        ):
+            return name
     return ""
 
 

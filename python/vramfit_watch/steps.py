@@ -42,6 +42,8 @@ class Steps:
         self.step = 0
         self.pace = Pace()
         self.last: Stamp | None = None
+        # When a step was made of which no line tells yet.
+        self.untold: Stamp | None = None
 
     def watch(self) -> None:
         """Counts from now on."""
@@ -62,14 +64,21 @@ class Steps:
         self.step = step
         self.passes.step = step
         self.passes.settle()
+        now = Stamp.now()
         if self.pace.is_due():
-            self._tell()
+            self._tell(now)
+        else:
+            self.untold = now
         self.kept.after_step(step)
 
-    def _tell(self) -> None:
-        now = Stamp.now()
+    def end(self) -> None:
+        """The process ends."""
+        if self.untold is not None:
+            self._tell(self.untold)
+
+    def _tell(self, now: Stamp) -> None:
         seconds = None if self.last is None else round(self.last.until(now).seconds, 6)
-        self.last = now
+        self.last, self.untold = now, None
         held = self.memory.held("step")
         self.lines.write(
             "step",

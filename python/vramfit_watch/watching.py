@@ -51,6 +51,7 @@ class Watching:
     @harmless
     def out_of_memory(self, device: int, requested: int, total: int, free: int) -> None:
         """The allocator has found no memory, whatever the program makes of it."""
+        self.steps.end()
         self.passes.settle()
         self.kept.tell()
         self.lines.write("out-of-memory", pid=self.lines.pid, requested=requested)
@@ -59,6 +60,7 @@ class Watching:
     def end(self) -> None:
         """The process ends."""
         if torch.cuda.is_initialized() and not torch.cuda._is_in_bad_fork():
+            self.steps.end()
             self.passes.settle()
             self.kept.tell()
 

@@ -26,6 +26,7 @@ mod settings;
 mod twin;
 mod values;
 mod waiting;
+mod watch;
 
 use std::env;
 use std::ffi::OsString;
@@ -64,7 +65,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
     let measures = matches!(
         command,
-        Command::Plan(_) | Command::Check(_) | Command::Run(_) | Command::Replay(_)
+        Command::Plan(_)
+            | Command::Check(_)
+            | Command::Run(_)
+            | Command::Watch(_)
+            | Command::Replay(_)
     );
     if measures && env::current_dir().is_err() {
         // Programs that are started there fail in ways that are harder to read.
@@ -73,8 +78,9 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
     let status = match command {
         Command::Plan(args) => plan::run(args, &Catalog::load()?, output),
         Command::Check(args) => check::run(args, &Catalog::load()?, output),
-        // Its end is the end of the program it runs.
+        // Their end is the end of the program they run.
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
+        Command::Watch(args) => return watch::run(args, &Catalog::load()?, output),
         Command::Replay(args) => replay::run(args, &Catalog::load()?, output),
         Command::Doctor(args) => doctor::run(args, &Catalog::load()?, output),
         Command::Export(args) => export::run(args, output),

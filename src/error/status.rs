@@ -48,6 +48,8 @@ impl ErrorKind {
             | Self::BrokenPlan { .. }
             | Self::PlanVersion { .. }
             | Self::BrokenSnapshot { .. }
+            | Self::BrokenRecording { .. }
+            | Self::FlagOfVirtualGpu { .. }
             | Self::InTheWay { .. }
             | Self::PlanWithoutChoice { .. }
             | Self::PlanOfCommand { .. }
@@ -76,6 +78,7 @@ impl ErrorKind {
             | Self::ReplayFailed { .. }
             | Self::Interrupted
             | Self::NoRealGpu
+            | Self::NothingToWatch
             | Self::Nvml { .. }
             | Self::VirtualGpuMissing { .. }
             | Self::NotTheVirtualGpu { .. }

@@ -1,4 +1,4 @@
-//! A plan, a comparison, a replay, a run on a virtual GPU, the findings in scripts or a machine in a person's
+//! A plan, a comparison, a replay, a run on a virtual GPU, the findings in scripts, a watched run or a machine in a person's
 //! or a program's eyes.
 
 mod comparison;
@@ -12,6 +12,7 @@ mod run;
 mod sparkline;
 mod table;
 mod time;
+mod watch;
 
 use crate::plan::Plan;
 
@@ -25,6 +26,10 @@ pub use replay::{
 };
 pub use run::{RUN_SCHEMA, RunDocument, summary as run_summary};
 pub use table::wrap;
+pub use watch::{
+    FoundFault, WATCH_SCHEMA, WatchDocument, announcement as watch_announcement,
+    lines as watch_lines,
+};
 
 /// A way to show a plan.
 pub trait Report: Sync {

@@ -8,7 +8,7 @@
 
 use serde::Serialize;
 
-use super::finding::{Fault, Finding, Numbers, Told};
+use super::finding::{Fault, Finding, Numbers, Worded};
 use super::growth::{Sample, growth};
 use super::processes::{Process, processes};
 use super::recording::{Pass, Recording};
@@ -145,7 +145,7 @@ fn slope(phase: &[(f64, &Pass)]) -> Option<f64> {
     growth(samples.get(1..)?, Bytes::mib(1).0 as f64, 4).map(|it| it.slope)
 }
 
-impl Told for EvaluationWithGraph {
+impl Worded for EvaluationWithGraph {
     fn headline(&self) -> String {
         let model = &self.model;
         let on = self.rank.map_or_else(String::new, |rank| format!(" on rank {rank}"));

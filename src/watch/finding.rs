@@ -63,14 +63,14 @@ pub enum Numbers {
 }
 
 /// How what was found is told; a remedy begins with what to do.
-pub(super) trait Told {
+pub(super) trait Worded {
     fn headline(&self) -> String;
     fn evidence(&self) -> Vec<String>;
     fn remedies(&self) -> Vec<String>;
 }
 
 impl Numbers {
-    fn told(&self) -> &dyn Told {
+    fn told(&self) -> &dyn Worded {
         match self {
             Self::Leak(it) => it,
             Self::EvaluationWithGraph(it) => it,

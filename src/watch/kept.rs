@@ -44,7 +44,11 @@ const MINOR: f64 = 0.05;
 /// first.
 pub(super) fn grown(process: &Process<'_>, warm_up: u64) -> Vec<Grown> {
     let told = || process.kept.iter().filter(|(step, _)| *step >= warm_up);
-    let (Some((_, first)), Some((_, last))) = (told().next(), told().next_back()) else {
+    // A last telling at the process's end may come when a list that has grown is gone.
+    let fullest = told().max_by_key(|(_, places)| {
+        places.iter().fold(0, |sum: u64, it| sum.saturating_add(it.bytes.0))
+    });
+    let (Some((_, first)), Some((_, last))) = (told().next(), fullest) else {
         return Vec::new();
     };
     let before = |now: &KeptAt| {

@@ -7,11 +7,11 @@
 
 use serde::Serialize;
 
-use super::finding::{Fault, Finding, Numbers, Told};
-use super::growth::{Growth, Sample, growth};
+use super::finding::{Fault, Finding, Numbers, Worded};
+use super::growth::{Sample, growth};
 use super::kept::{self, Grown, Trap};
 use super::processes::{Line, Process, processes, readings, warm_up};
-use super::recording::{Gpu, Reading, Recording, Step};
+use super::recording::{Gpu, Reading, Recording};
 use super::statistics::median;
 use crate::units::{Bytes, count, duration, significant};
 
@@ -30,11 +30,11 @@ pub struct Leak {
     pub slope: f64,
     /// The interval that holds the slope with 95 %.
     pub slopes: (f64, f64),
-    /// How likely as much growth is without a trend.
-    pub chance: f64,
+    /// How likely as much growth is without a trend; none where what is held falls back now and then.
+    pub chance: Option<f64>,
     /// What is held at the end.
     pub held: Bytes,
-    /// Graphs that backward passes have gone through and that are held at the end.
+    /// The most graphs that were held at once though backward passes had gone through them.
     pub graphs: Option<u64>,
     /// Whether Python's collector has run meanwhile, where that is known.
     pub collected: Option<bool>,
@@ -108,15 +108,14 @@ struct Found {
 }
 
 fn of_steps(recording: &Recording, process: &Process<'_>, all: &[Process<'_>]) -> Option<Found> {
-    let steps = process.steady();
+    let steps = without_end(process.steady());
     let fewest = match process.out_of_memory.is_empty() {
         true => FEWEST,
         false => FEWEST_BEFORE_THE_END,
     };
     let (first, last) = (steps.first()?, steps.last()?);
-    let bytes = growth(&samples(steps, |step| step.allocated.0), LEAST, fewest);
+    let bytes = growth(&samples(steps), LEAST, fewest);
     let graphs = graphs(steps, fewest);
-    let grown = bytes.or(graphs)?;
     let slope = bytes.map_or(0.0, |it| it.slope);
     let steps_left = bytes.map(|it| room(recording, process, all) / it.slope);
     let counted = steps.iter().all(|line| line.step.graphs.is_some());
@@ -126,8 +125,12 @@ fn of_steps(recording: &Recording, process: &Process<'_>, all: &[Process<'_>]) -
     }
     let collected =
         last.step.collected.map(|now| first.step.collected.is_some_and(|before| now != before));
-    let is_certain = graphs.is_some() || collected != Some(false);
-    let confidence = grown.confidence * if is_certain { 1.0 } else { UNCOLLECTED };
+    let confidence = match (bytes, graphs) {
+        (None, graphs) => graphs?,
+        (Some(bytes), Some(graphs)) => bytes.confidence.max(graphs),
+        (Some(bytes), None) if collected == Some(false) => UNCOLLECTED * bytes.confidence,
+        (Some(bytes), None) => bytes.confidence,
+    };
     let kept = match bytes {
         Some(_) => kept::grown(process, first.step.step),
         None => Vec::new(),
@@ -139,14 +142,14 @@ fn of_steps(recording: &Recording, process: &Process<'_>, all: &[Process<'_>]) -
         span: last.step.step.saturating_sub(first.step.step) as f64,
         slope,
         slopes: bytes.map_or((0.0, 0.0), |it| it.slopes),
-        chance: grown.chance,
+        chance: bytes.map(|it| it.chance),
         held: last.step.allocated,
-        graphs: graphs.and(last.step.graphs),
+        graphs: graphs.and(steps.iter().filter_map(|line| line.step.graphs).max()),
         collected,
         steps_left,
         seconds_left: steps_left.zip(pace(steps)).map(|(left, seconds)| left * seconds),
         ran_out: process.out_of_memory.last().map(|it| it.1),
-        trap: kept::trap(&kept, graphs.is_some()),
+        trap: kept::trap(&kept, graphs.is_some() && slope < SMALL),
         kept,
         also: Vec::new(),
     };
@@ -154,22 +157,46 @@ fn of_steps(recording: &Recording, process: &Process<'_>, all: &[Process<'_>]) -
     Some(Found { leak, confidence, from, until, pid: Some(process.pid) })
 }
 
-fn samples(steps: &[Line<'_>], level: impl Fn(&Step) -> u64) -> Vec<Sample> {
+/// Without a last line that holds less: it may tell of the process's end, where a list that has grown
+/// is gone.
+fn without_end<'a>(steps: &'a [Line<'a>]) -> &'a [Line<'a>] {
+    match steps {
+        [rest @ .., before, last] if last.step.allocated < before.step.allocated => {
+            &steps[..rest.len() + 1]
+        }
+        _ => steps,
+    }
+}
+
+fn samples(steps: &[Line<'_>]) -> Vec<Sample> {
     let sample = |Line { step, .. }: &Line<'_>| Sample {
         at: step.step as f64,
-        level: level(step) as f64,
+        level: step.allocated.0 as f64,
         transient: step.allocated_peak.saturating_sub(step.allocated).0 as f64,
     };
     steps.iter().map(sample).collect()
 }
 
-/// Growth of the graphs that are held: by a whole one or more in some steps.
-fn graphs(steps: &[Line<'_>], fewest: usize) -> Option<Growth> {
-    const LEAST: f64 = 3.0;
+/// How sure it is that graphs pile up: they grow, or their number rises in most steps and falls back at
+/// the end of an epoch, say. That is the share of steps in which it rises, times n / (n + 2).
+fn graphs(steps: &[Line<'_>], fewest: usize) -> Option<f64> {
+    const MOST_STEPS: f64 = 0.7;
+    const PILE: u64 = 5;
     let sample = |Line { step, .. }: &Line<'_>| {
         Some(Sample { at: step.step as f64, level: step.graphs? as f64, transient: 0.0 })
     };
-    growth(&steps.iter().filter_map(sample).collect::<Vec<_>>(), LEAST, fewest)
+    let counted: Vec<Sample> = steps.iter().filter_map(sample).collect();
+    if let Some(grown) = growth(&counted, PILE as f64, fewest) {
+        return Some(grown.confidence);
+    }
+    let rises = counted
+        .windows(2)
+        .filter(|pair| pair[1].level - pair[0].level >= 0.5 * (pair[1].at - pair[0].at).max(1.0));
+    let share = rises.count() as f64 / counted.len() as f64;
+    let most = counted.iter().map(|it| it.level).fold(0.0, f64::max);
+    let piles = counted.len() >= fewest && share >= MOST_STEPS && most >= PILE as f64;
+    let n = counted.len() as f64;
+    piles.then(|| share * n / (n + 2.0))
 }
 
 /// Seconds of a step: the program's own, or those on the wall.
@@ -235,7 +262,7 @@ fn of_readings(recording: &Recording, gpu: &Gpu) -> Option<Found> {
         span: until - from,
         slope: grown.slope,
         slopes: grown.slopes,
-        chance: grown.chance,
+        chance: Some(grown.chance),
         held: Bytes(samples.last()?.level as u64),
         graphs: None,
         collected: None,
@@ -278,18 +305,18 @@ impl Leak {
     }
 }
 
-impl Told for Leak {
+impl Worded for Leak {
     fn headline(&self) -> String {
         let on = self.rank.map_or_else(String::new, |rank| format!(" on rank {rank}"));
         let small = self.slope < SMALL;
         match self.grows {
             Grows::Graphs => format!(
-                "graphs are kept{on}, {} after {} steps: they fill the host's memory, not the GPU's",
+                "graphs are kept{on}, up to {} in {} steps: they fill the host's memory, not the GPU's",
                 count(self.graphs.unwrap_or(0)),
                 count(self.steps.unwrap_or(0))
             ),
             Grows::Tensors if self.graphs.is_some() && small => format!(
-                "graphs are kept{on}, {} after {} steps, with {}: little on the GPU, more on the host",
+                "graphs are kept{on}, up to {} in {} steps, with {}: little on the GPU, more on the host",
                 count(self.graphs.unwrap_or(0)),
                 count(self.steps.unwrap_or(0)),
                 self.rate(self.slope)
@@ -325,12 +352,16 @@ impl Told for Leak {
                 self.rate(self.slopes.1)
             ));
         }
-        lines.push(format!(
-            "chance of as much without a trend: {} (Mann–Kendall)",
-            chance(self.chance)
-        ));
+        lines.extend(
+            self.chance.map(|it| {
+                format!("chance of as much without a trend: {} (Mann–Kendall)", chance(it))
+            }),
+        );
         lines.extend(self.graphs.map(|graphs| {
-            format!("{} graphs are held that a backward pass has gone through", count(graphs))
+            format!(
+                "up to {} graphs are held that backward passes have gone through",
+                count(graphs)
+            )
         }));
         lines.extend(self.ran_out.map(|asked| format!("then {asked} were asked for in vain")));
         lines.extend(self.kept.iter().take(3).map(|grown| format!("more: {}", grown.words())));

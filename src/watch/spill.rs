@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::finding::{Fault, Finding, Numbers, Told};
+use super::finding::{Fault, Finding, Numbers, Worded};
 use super::processes::{Process, processes, readings};
 use super::recording::{Gpu, Reading, Recording};
 use super::statistics::{self, median};
@@ -134,7 +134,7 @@ fn clock(reading: &Reading) -> Option<f64> {
     reading.clock.map(f64::from)
 }
 
-impl Told for Spill {
+impl Worded for Spill {
     fn headline(&self) -> String {
         format!(
             "GPU {} spills into host memory: steps take {} times as long since its memory is full",

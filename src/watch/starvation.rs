@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use super::finding::{Fault, Finding, Numbers, Told};
+use super::finding::{Fault, Finding, Numbers, Worded};
 use super::processes::{Process, processes, readings};
 use super::recording::{Gpu, Recording};
 use super::rhythm::{interval, rhythm};
@@ -183,7 +183,7 @@ impl Starvation {
     }
 }
 
-impl Told for Starvation {
+impl Worded for Starvation {
     fn headline(&self) -> String {
         let on = self.rank.map_or_else(String::new, |rank| format!(" on rank {rank}"));
         match self.gpu {

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::finding::{Fault, Finding, Numbers, Told};
+use super::finding::{Fault, Finding, Numbers, Worded};
 use super::processes::{Line, Process, processes};
 use super::recording::Recording;
 use super::statistics::{median, succession};
@@ -78,7 +78,7 @@ fn of_process(process: &Process<'_>) -> Option<Finding> {
     })
 }
 
-impl Told for Thrash {
+impl Worded for Thrash {
     fn headline(&self) -> String {
         let on = self.rank.map_or_else(String::new, |rank| format!(" on rank {rank}"));
         format!(

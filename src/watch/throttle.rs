@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::finding::{Fault, Finding, Numbers, Told};
+use super::finding::{Fault, Finding, Numbers, Worded};
 use super::processes::readings;
 use super::recording::{Gpu, Reading, Recording, Slowdown};
 use super::statistics::{median, quantile, succession};
@@ -174,7 +174,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-impl Told for Throttle {
+impl Worded for Throttle {
     fn headline(&self) -> String {
         let reason = self.by_share().first().map_or("the driver", |it| it.0.words());
         let clocks = match (self.clock, self.highest_clock) {

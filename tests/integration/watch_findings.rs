@@ -70,9 +70,22 @@ fn a_sum_of_losses_is_seen_though_the_gpu_holds_no_more() {
     let leak = only(&run.end(), Fault::Leak);
     assert_eq!(
         leak.headline(),
-        "graphs are kept, 60 after 60 steps: they fill the host's memory, not the GPU's"
+        "graphs are kept, up to 60 in 60 steps: they fill the host's memory, not the GPU's"
     );
     assert!(leak.remedies()[0].contains("loss.item()"), "{:?}", leak.remedies());
+}
+
+#[test]
+fn a_sum_of_losses_that_begins_anew_each_epoch_is_seen() {
+    let run = Run::new(laptop()).steps(90, |step, it, _| it.step.graphs = Some(1 + step % 25));
+    let leak = only(&run.end(), Fault::Leak);
+    assert!(leak.headline().starts_with("graphs are kept, up to 25 in 90 steps"), "{leak:?}");
+}
+
+#[test]
+fn a_leak_is_seen_though_the_end_of_the_program_frees_it() {
+    let held = |step| if step == 60 { 0 } else { step * 2 * MIB };
+    only(&Run::new(laptop()).steps(60, |step, it, _| hold(it, held(step))).end(), Fault::Leak);
 }
 
 #[test]

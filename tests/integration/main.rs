@@ -44,6 +44,8 @@ mod selective;
 mod speed;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.
 mod training;
+/// Programs with faults and without, watched.
+mod watch_faults;
 /// What detectors find in recordings.
 mod watch_findings;
 /// How the end of a worker is read and worded.

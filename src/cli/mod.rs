@@ -27,6 +27,7 @@ mod settings;
 mod twin;
 mod values;
 mod waiting;
+mod watch;
 
 use std::env;
 use std::ffi::OsString;
@@ -68,6 +69,7 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
         Command::Plan(_)
             | Command::Check(_)
             | Command::Run(_)
+            | Command::Watch(_)
             | Command::Replay(_)
             | Command::Equivalence(_)
     );
@@ -78,8 +80,9 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
     let status = match command {
         Command::Plan(args) => plan::run(args, &Catalog::load()?, output),
         Command::Check(args) => check::run(args, &Catalog::load()?, output),
-        // Its end is the end of the program it runs.
+        // Their end is the end of the program they run.
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
+        Command::Watch(args) => return watch::run(args, &Catalog::load()?, output),
         Command::Replay(args) => replay::run(args, &Catalog::load()?, output),
         Command::Doctor(args) => doctor::run(args, &Catalog::load()?, output),
         Command::Equivalence(args) => equivalence::run(args, &Catalog::load()?, output),

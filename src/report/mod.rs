@@ -1,5 +1,5 @@
-//! A plan, a comparison, a replay, a run on a virtual GPU, the findings in scripts, a machine or a small
-//! training in a person's or a program's eyes.
+//! What was found out, in a person's or a program's eyes: a plan, a comparison, a replay, a run on a
+//! virtual GPU, a watched run, a small training, a machine, or traps in scripts.
 
 mod comparison;
 mod contexts;
@@ -13,6 +13,7 @@ mod run;
 mod sparkline;
 mod table;
 mod time;
+mod watch;
 
 use crate::plan::Plan;
 
@@ -27,6 +28,10 @@ pub use replay::{
 };
 pub use run::{RUN_SCHEMA, RunDocument, summary as run_summary};
 pub use table::wrap;
+pub use watch::{
+    FoundFault, WATCH_SCHEMA, WatchDocument, announcement as watch_announcement,
+    lines as watch_lines,
+};
 
 /// A way to show a plan.
 pub trait Report: Sync {

@@ -35,6 +35,8 @@ mod lint;
 mod plan;
 /// The files in `profiles/`, and a user's own.
 mod profiles;
+/// Scripted recordings of runs, healthy and not.
+mod recordings;
 /// `vramfit replay`.
 mod replay;
 /// `vramfit run`.
@@ -44,5 +46,9 @@ mod selective;
 mod speed;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.
 mod training;
+/// Programs with faults and without, watched.
+mod watch_faults;
+/// What detectors find in recordings.
+mod watch_findings;
 /// How the end of a worker is read and worded.
 mod worker;

@@ -4,6 +4,7 @@
 mod comparison;
 mod contexts;
 mod doctor;
+mod html;
 mod json;
 mod lint;
 mod paint;
@@ -17,6 +18,7 @@ use crate::plan::Plan;
 
 pub use comparison::{compared, comparison};
 pub use doctor::doctor;
+pub use html::plan as plan_page;
 pub use lint::{LINT_SCHEMA, LintDocument, LintSummary, lint, sarif};
 pub use paint::painted;
 pub use replay::{

@@ -1,0 +1,13 @@
+//! Pages for a browser: one file each, whole without a network, without scripts, in light and in dark, on
+//! a screen and on a phone.
+//!
+//! Charts are drawn here as SVG. A drawing library would give them fixed colours and letters that
+//! shrink with the drawing; these take both from the page.
+
+mod page;
+mod plan;
+mod plot;
+mod scale;
+mod stack;
+
+pub use plan::page as plan;

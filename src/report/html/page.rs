@@ -1,0 +1,165 @@
+//! What every page is made of: its frame, sections, tables and figures.
+
+use maud::{DOCTYPE, Markup, html};
+
+use super::plot::verbatim;
+
+const STYLE: &str = include_str!("style.css");
+/// Nothing is loaded and nothing is run, whatever words a page holds.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// A whole page.
+pub(super) struct Page<'a> {
+    /// What it is of, before all else.
+    pub(super) kind: &'a str,
+    /// Its answer in one sentence.
+    pub(super) headline: &'a str,
+    /// Below the headline.
+    pub(super) lead: Markup,
+    /// Sections, in order.
+    pub(super) sections: Vec<Markup>,
+}
+
+impl Page<'_> {
+    /// As a file.
+    pub(super) fn render(&self) -> String {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    meta name="generator" content={ "vramfit " (env!("CARGO_PKG_VERSION")) };
+                    title { (self.headline) " · vramfit" }
+                    style { (verbatim(STYLE)) }
+                }
+                body {
+                    a .skip href="#content" { "Skip to the content" }
+                    header {
+                        p .kind { "vramfit " (self.kind) }
+                        h1 { (self.headline) }
+                        (self.lead)
+                    }
+                    main #content {
+                        @for section in &self.sections { (section) }
+                    }
+                }
+            }
+        };
+        page.into_string()
+    }
+}
+
+/// A part of a page under a heading.
+pub(super) fn section(title: &str, content: &Markup) -> Markup {
+    html! { section { h2 { (title) } (content) } }
+}
+
+/// The numbers that are read first: what each is, the number, and what it is of.
+pub(super) fn figures(figures: &[(&str, String, String)]) -> Markup {
+    html! {
+        dl .figures {
+            @for (name, number, of) in figures {
+                div { dt { (name) } dd { strong { (number) } @if !of.is_empty() { span { (of) } } } }
+            }
+        }
+    }
+}
+
+/// A command to copy.
+pub(super) fn command(line: &str) -> Markup {
+    html! { pre .command tabindex="0" { code { (line) } } }
+}
+
+/// A chart with what it says in words, its key, and the numbers that it was drawn from.
+pub(super) fn figure(chart: &Markup, key: &Markup, words: &Markup, numbers: &Markup) -> Markup {
+    html! {
+        figure {
+            (chart)
+            (key)
+            figcaption { (words) }
+            details { summary { "The numbers" } (numbers) }
+        }
+    }
+}
+
+/// A table.
+pub(super) struct Table<'a> {
+    /// What it holds, for those who come to it without its heading.
+    pub(super) caption: &'a str,
+    /// Names of its columns; those that hold numbers are told.
+    pub(super) columns: Vec<Column>,
+    /// A cell for each column; the first heads its row.
+    pub(super) rows: Vec<Vec<Markup>>,
+    /// The row that matters most.
+    pub(super) marked: Option<usize>,
+}
+
+/// A column of a [`Table`].
+pub(super) struct Column {
+    name: String,
+    number: bool,
+}
+
+/// A column of words.
+pub(super) fn words(name: impl Into<String>) -> Column {
+    Column { name: name.into(), number: false }
+}
+
+/// A column of numbers.
+pub(super) fn numbers(name: impl Into<String>) -> Column {
+    Column { name: name.into(), number: true }
+}
+
+/// A cell.
+pub(super) fn cell(text: impl AsRef<str>) -> Markup {
+    html! { (text.as_ref()) }
+}
+
+impl Table<'_> {
+    pub(super) fn render(&self) -> Markup {
+        html! {
+            div .scroll role="region" aria-label=(self.caption) tabindex="0" {
+                table {
+                    caption .unseen { (self.caption) }
+                    thead {
+                        tr {
+                            @for column in &self.columns {
+                                th scope="col" .number[column.number] { (column.name) }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for (index, row) in self.rows.iter().enumerate() {
+                            (self.row(row, self.marked == Some(index)))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn row(&self, row: &[Markup], marked: bool) -> Markup {
+        html! {
+            tr .marked[marked] {
+                @for (index, (cell, column)) in row.iter().zip(&self.columns).enumerate() {
+                    @if index == 0 {
+                        th scope="row" .number[column.number] {
+                            (cell)
+                            @if marked { " " span .badge { "recommended" } }
+                        }
+                    } @else {
+                        td .number[column.number] { (cell) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sentences, one below the other.
+pub(super) fn list(items: impl IntoIterator<Item = String>) -> Markup {
+    html! { ul .notes { @for item in items { li { (item) } } } }
+}

@@ -16,6 +16,7 @@ mod lint;
 mod models;
 mod notes;
 mod output;
+mod pages;
 mod plan;
 mod planner;
 mod progress;

@@ -7,7 +7,9 @@
 mod page;
 mod plan;
 mod plot;
+mod run;
 mod scale;
 mod stack;
 
 pub use plan::page as plan;
+pub use run::{RecordedPeak, page as run};

@@ -8,6 +8,9 @@ const STYLE: &str = include_str!("style.css");
 /// Nothing is loaded and nothing is run, whatever words a page holds.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
+/// Characters of a name that fit a line of the headline on a phone.
+const LONGEST_WHOLE: usize = 22;
+
 /// A whole page.
 pub(super) struct Page<'a> {
     /// What it is of, before all else.
@@ -39,7 +42,7 @@ impl Page<'_> {
                     a .skip href="#content" { "Skip to the content" }
                     header {
                         p .kind { "vramfit " (self.kind) }
-                        h1 { (self.headline) }
+                        h1 { (unbroken(self.headline)) }
                         (self.lead)
                     }
                     main #content {
@@ -49,6 +52,17 @@ impl Page<'_> {
             }
         };
         page.into_string()
+    }
+}
+
+/// Words whose hyphens are no place to break.
+fn unbroken(text: &str) -> Markup {
+    let hyphened = |word: &str| word.contains('-') && word.chars().count() <= LONGEST_WHOLE;
+    html! {
+        @for (index, word) in text.split_whitespace().enumerate() {
+            @if index > 0 { " " }
+            @if hyphened(word) { span .whole-word { (word) } } @else { (word) }
+        }
     }
 }
 
@@ -122,16 +136,17 @@ impl Table<'_> {
     pub(super) fn render(&self) -> Markup {
         html! {
             div .scroll role="region" aria-label=(self.caption) tabindex="0" {
-                table {
+                // A phone shows its rows as cards; what it is stays said.
+                table .cards[self.columns.len() > 3] role="table" {
                     caption .unseen { (self.caption) }
-                    thead {
-                        tr {
+                    thead role="rowgroup" {
+                        tr role="row" {
                             @for column in &self.columns {
-                                th scope="col" .number[column.number] { (column.name) }
+                                th scope="col" role="columnheader" .number[column.number] { (column.name) }
                             }
                         }
                     }
-                    tbody {
+                    tbody role="rowgroup" {
                         @for (index, row) in self.rows.iter().enumerate() {
                             (self.row(row, self.marked == Some(index)))
                         }
@@ -143,15 +158,15 @@ impl Table<'_> {
 
     fn row(&self, row: &[Markup], marked: bool) -> Markup {
         html! {
-            tr .marked[marked] {
+            tr .marked[marked] role="row" {
                 @for (index, (cell, column)) in row.iter().zip(&self.columns).enumerate() {
                     @if index == 0 {
-                        th scope="row" .number[column.number] {
+                        th scope="row" role="rowheader" .number[column.number] data-name=(column.name) {
                             (cell)
                             @if marked { " " span .badge { "recommended" } }
                         }
                     } @else {
-                        td .number[column.number] { (cell) }
+                        td role="cell" .number[column.number] data-name=(column.name) { (cell) }
                     }
                 }
             }

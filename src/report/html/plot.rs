@@ -53,7 +53,7 @@ pub(super) fn plot(described: &Described<'_>, x: &Axis<'_>, y: &Axis<'_>, conten
                 }
                 g .marks-x {
                     @for tick in &x.ticks {
-                        text .minor[tick.minor] x=(percent(tick.at)) y="100%" dy="20" text-anchor="middle" {
+                        text x=(percent(tick.at)) y="100%" dy="20" text-anchor="middle" {
                             (tick.label)
                         }
                     }

@@ -5,23 +5,13 @@ use crate::units::{Bytes, significant};
 /// Marks of an axis, about.
 const MARKS: f64 = 5.0;
 
-/// Where values lie between the ends of an axis.
+/// An even axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Scale {
-    /// Evenly.
-    Linear {
-        /// At the beginning.
-        low: f64,
-        /// At the end; more than `low`.
-        high: f64,
-    },
-    /// Each doubling as far; both above zero.
-    Doubling {
-        /// At the beginning.
-        low: f64,
-        /// At the end; more than `low`.
-        high: f64,
-    },
+pub(super) struct Scale {
+    /// At its beginning.
+    low: f64,
+    /// At its end; more than `low`.
+    high: f64,
 }
 
 /// A mark of an axis.
@@ -31,50 +21,29 @@ pub(super) struct Tick {
     pub(super) at: f64,
     /// What stands there.
     pub(super) label: String,
-    /// May be left out where there is little room.
-    pub(super) minor: bool,
 }
 
 impl Scale {
     /// From zero to a little more than `most`.
     pub(super) fn from_zero(most: f64) -> Self {
-        Self::Linear { low: 0.0, high: if most > 0.0 { most * 1.06 } else { 1.0 } }
+        Self { low: 0.0, high: if most > 0.0 { most * 1.06 } else { 1.0 } }
     }
 
     /// From `low` to `high`, which may be the same.
     pub(super) fn between(low: f64, high: f64) -> Self {
-        Self::Linear { low, high: if high > low { high } else { low + 1.0 } }
-    }
-
-    /// Around values above zero, with room at both ends.
-    pub(super) fn doubling(values: impl Iterator<Item = f64> + Clone) -> Self {
-        let low = values.clone().fold(f64::INFINITY, f64::min);
-        let high = values.fold(0.0, f64::max);
-        if !(low > 0.0 && low.is_finite()) {
-            return Self::Doubling { low: 0.5, high: 2.0 };
-        }
-        Self::Doubling { low: low / 1.25, high: high * 1.25 }
+        Self { low, high: if high > low { high } else { low + 1.0 } }
     }
 
     /// Where a value lies, in hundredths of the axis, from 0 to 100.
     pub(super) fn place(self, value: f64) -> f64 {
-        let share = match self {
-            Self::Linear { low, high } => (value - low) / (high - low),
-            Self::Doubling { low, high } => (value / low).log2() / (high / low).log2(),
-        };
+        let share = (value - self.low) / (self.high - self.low);
         if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 }
     }
 
-    /// Marks at powers of two.
+    /// Marks at multiples of a power of two, as batches are.
     pub(super) fn powers(self) -> Vec<Tick> {
-        let (Self::Linear { low, high } | Self::Doubling { low, high }) = self;
-        let first = low.max(1.0).log2().ceil() as i32;
-        let last = high.max(1.0).log2().floor() as i32;
-        let tick = |(index, power): (usize, i32)| {
-            let value = 2f64.powi(power);
-            Tick { at: self.place(value), label: value.to_string(), minor: index % 2 == 1 }
-        };
-        (first..=last).enumerate().map(tick).collect()
+        let step = 2f64.powf((self.length() / MARKS).log2().ceil()).max(1.0);
+        self.every(step, |value| value.to_string())
     }
 
     /// Marks at round numbers.
@@ -90,8 +59,7 @@ impl Scale {
     pub(super) fn sizes(self) -> Vec<Tick> {
         const UNITS: [(f64, &str); 4] =
             [(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")];
-        let (Self::Linear { high, .. } | Self::Doubling { high, .. }) = self;
-        let known = UNITS.iter().find(|(size, _)| high >= *size).copied();
+        let known = UNITS.iter().find(|(size, _)| self.high >= *size).copied();
         let (unit, name) = known.unwrap_or((1.0, "B"));
         let step = round(self.length() / unit / MARKS);
         self.every(step * unit, |value| match value {
@@ -101,16 +69,15 @@ impl Scale {
     }
 
     fn length(self) -> f64 {
-        let (Self::Linear { low, high } | Self::Doubling { low, high }) = self;
-        high - low
+        self.high - self.low
     }
 
     fn every(self, step: f64, label: impl Fn(f64) -> String) -> Vec<Tick> {
-        let (Self::Linear { low, high } | Self::Doubling { low, high }) = self;
-        let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
+        let first = (self.low / step).ceil() as i64;
+        let last = (self.high / step).floor() as i64;
         let tick = |index: i64| {
             let value = index as f64 * step;
-            Tick { at: self.place(value), label: label(value), minor: false }
+            Tick { at: self.place(value), label: label(value) }
         };
         // Of nothing that is no number come no marks without end.
         (first..=last.min(first.saturating_add(20))).map(tick).collect()
@@ -150,8 +117,9 @@ mod tests {
         assert_eq!(labels(&sizes), ["0", "200 MiB", "400 MiB", "600 MiB"]);
         assert_eq!(labels(&Scale::from_zero(160.0).numbers()), ["0", "50", "100", "150"]);
         assert_eq!(labels(&Scale::from_zero(0.3).numbers()), ["0", "0.1", "0.2", "0.3"]);
-        let powers = Scale::doubling([1.0, 64.0].into_iter()).powers();
-        assert_eq!(labels(&powers), ["1", "2", "4", "8", "16", "32", "64"]);
+        let powers = |most| Scale::from_zero(most).powers();
+        assert_eq!(labels(&powers(64.0)), ["0", "16", "32", "48", "64"]);
+        assert_eq!(labels(&powers(2.0)), ["0", "1", "2"]);
     }
 
     #[test]
@@ -160,8 +128,6 @@ mod tests {
             Scale::from_zero(0.0),
             Scale::from_zero(f64::NAN),
             Scale::between(3.0, 3.0),
-            Scale::doubling([].into_iter()),
-            Scale::doubling([1.0].into_iter()),
         ] {
             for ticks in [scale.numbers(), scale.sizes(), scale.powers()] {
                 assert!(ticks.len() < 25, "{scale:?}");
@@ -184,7 +150,7 @@ mod tests {
         #[test]
         fn more_lies_further(a in 0.1..1e6f64, b in 0.1..1e6f64) {
             let (low, high) = (a.min(b), a.max(b));
-            for scale in [Scale::from_zero(high), Scale::doubling([low, high].into_iter())] {
+            for scale in [Scale::from_zero(high), Scale::between(low, high)] {
                 prop_assert!(scale.place(low) <= scale.place(high));
             }
         }

@@ -33,8 +33,8 @@ pub(super) fn bar(described: &Described<'_>, pieces: &[Piece]) -> Markup {
     drawing(described, "bar", &html! {
         rect .empty width="100%" height="100%" {}
         @for (at, Piece { name, share, size }) in placed.filter(|(_, piece)| piece.share > 0.0) {
-            svg x=(percent(at)) width=(percent(*share)) height="100%" {
-                rect .part .(class(name)) width="100%" height="100%" {}
+            svg .(class(name)) x=(percent(at)) width=(percent(*share)) height="100%" {
+                rect .part width="100%" height="100%" {}
                 title { (name) ": " (size) }
                 @if *share >= NAMED { text .on-part x="8" y="50%" dy="0.35em" { (name) } }
             }
@@ -59,6 +59,17 @@ pub(super) fn table(caption: &str, parts: &[Part], whole: Bytes, of: &str) -> Ma
     };
     let columns = vec![words("part"), numbers("size"), numbers(of)];
     Table { caption, columns, rows: parts.iter().map(row).collect(), marked: None }.render()
+}
+
+/// Each piece of a bar in words beside its colour.
+pub(super) fn keys(pieces: &[Piece]) -> Markup {
+    html! {
+        ul .keys {
+            @for Piece { name, size, .. } in pieces {
+                li { (swatch(name)) span .size { (size) } }
+            }
+        }
+    }
 }
 
 /// A name beside its colour.

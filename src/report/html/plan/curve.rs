@@ -2,6 +2,8 @@
 
 use super::super::plot::Mark;
 use crate::measurement::Setting;
+use crate::plan::Plan;
+use crate::report::table;
 use crate::workload::{Checkpointing, Precision};
 
 /// The mark of a setting's points.
@@ -11,6 +13,16 @@ pub(super) fn mark(setting: Setting) -> Mark {
         Precision::Tf32 => Mark::Square,
         Precision::Bf16 => Mark::Diamond,
         Precision::Fp16 => Mark::Triangle,
+    }
+}
+
+/// In a key: precision and checkpointing.
+pub(super) fn name(setting: Setting, plan: &Plan) -> String {
+    match (setting.precision, setting.checkpointing) {
+        (Precision::AsIs, _) | (_, Checkpointing::AsIs) => setting.to_string(),
+        (precision, checkpointing) => {
+            format!("{precision}, {}", table::checkpointing(checkpointing, plan))
+        }
     }
 }
 

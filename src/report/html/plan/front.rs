@@ -57,6 +57,7 @@ pub(super) fn of(plan: &Plan) -> Option<Markup> {
             ))
         }
     });
+    let ranges = all().any(|it| rate(it).is_some_and(|rate| rate.high > rate.low));
     let mut settings: Vec<_> = all().map(Choice::setting).collect();
     settings.sort();
     settings.dedup();
@@ -64,8 +65,12 @@ pub(super) fn of(plan: &Plan) -> Option<Markup> {
         ul .keys {
             @for setting in settings {
                 li {
-                    (curve::mark(setting).key(&format!("point {}", curve::classes(setting)), None))
-                    (super::named(setting, plan))
+                    @let line = format!("range {}", curve::classes(setting));
+                    (curve::mark(setting).key(
+                        &format!("point {}", curve::classes(setting)),
+                        ranges.then_some(line.as_str()),
+                    ))
+                    (curve::name(setting, plan))
                 }
             }
         }
@@ -73,7 +78,7 @@ pub(super) fn of(plan: &Plan) -> Option<Markup> {
     let words = html! {
         "Each filled mark is faster than all that take less memory, by more than counts as equal; hollow \
          ones reach the target too. "
-        @if all().any(|it| rate(it).is_some_and(|rate| rate.high > rate.low)) {
+        @if ranges {
             "A vertical line is the range in which the speed is expected."
         }
     };

@@ -26,11 +26,11 @@ pub(super) fn of(plan: &Plan) -> Option<Markup> {
                 small { (table::setting(rung, plan)) }
             },
             peak(rung, whole),
-            cell(table::change(before.and_then(|it| it.device_peak), rung.device_peak)),
+            cell(minus(table::change(before.and_then(|it| it.device_peak), rung.device_peak))),
         ];
         row.extend(timed.then(|| {
             let before = before.and_then(|it| it.speed.as_ref());
-            cell(speed::change(before, rung.speed.as_ref()))
+            cell(minus(speed::change(before, rung.speed.as_ref())))
         }));
         let largest = rung.largest_micro_batch.map(|it| it.to_string());
         row.push(cell(largest.unwrap_or_else(|| "none".to_owned())));
@@ -47,6 +47,11 @@ pub(super) fn of(plan: &Plan) -> Option<Markup> {
             (plan.goal.target_batch) " is reached so."
         }
     })
+}
+
+/// With the sign that is as wide as a plus.
+fn minus(change: String) -> String {
+    change.replace('-', "−").replace("x ", "× ")
 }
 
 /// The size, and a bar of how much of the budget that is.

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::super::page::figure;
-use super::super::plot::Described;
-use super::super::stack::{Part, bar, pieces, table as parts_table};
+use super::super::plot::{Described, percent};
+use super::super::stack::{Part, bar, keys, pieces, table as parts_table};
 use crate::plan::Plan;
 use crate::report::table;
 use crate::report::table::memory::{earlier, parts};
@@ -36,23 +36,23 @@ pub(super) fn of(plan: &Plan) -> Markup {
         title: "The GPU's memory at the peak",
         description: format!("Of {} on the board: {}.", budget.total, said.join(", ")),
     };
+    let pieces = pieces(&shown, budget.total);
+    let peak = plan.recommendation.as_ref().map(|choice| choice.memory.device_peak);
     let chart = html! {
-        div .bar-frame {
-            (bar(&described, &pieces(&shown, budget.total)))
-            (budget_mark(plan))
-        }
+        @if let Some(peak) = peak { (reach("peak", peak, budget.total)) }
+        (bar(&described, &pieces))
+        (reach("budget", budget.budget, budget.total))
     };
     let numbers = parts_table("Parts of the GPU's memory", &shown, budget.total, "of the board");
-    figure(&chart, &html! {}, &html! { (words) }, &numbers)
+    figure(&chart, &keys(&pieces), &html! { (words) }, &numbers)
 }
 
-/// How far the budget reaches.
-fn budget_mark(plan: &Plan) -> Markup {
-    let budget = &plan.budget;
-    let end = budget.budget.get() as f64 / budget.total.get().max(1) as f64 * 100.0;
+/// How far something reaches along the bar.
+fn reach(name: &str, bytes: Bytes, whole: Bytes) -> Markup {
+    let end = bytes.get() as f64 / whole.get().max(1) as f64 * 100.0;
     html! {
-        div .bracket style={ "width:" (format!("{end:.2}")) "%" } aria-hidden="true" {
-            span { "budget " (budget.budget) }
+        div .reach.{ "reach-" (name) } style={ "--end:" (percent(end)) } aria-hidden="true" {
+            span { (name) " " (bytes) }
         }
     }
 }

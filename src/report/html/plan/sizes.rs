@@ -25,7 +25,8 @@ pub(super) fn of(plan: &Plan) -> Option<Markup> {
         return None;
     }
     let budget = plan.budget.budget;
-    let x = Scale::doubling(all().map(|it| f64::from(it.point.micro_batch)));
+    // Memory is about affine in the micro-batch, and so are lines on an even axis.
+    let x = Scale::from_zero(f64::from(all().map(|it| it.point.micro_batch).max()?));
     let peaks = all().filter_map(|it| Some(it.ran()?.memory.device_peak));
     // Room above for what ran out of memory.
     let y = Scale::from_zero(size(peaks.chain([budget]).max()?) * 1.1);
@@ -39,7 +40,7 @@ pub(super) fn of(plan: &Plan) -> Option<Markup> {
     let limit = up(y.place(size(budget)));
     let chart = plot(&described, &x_axis, &y_axis, &html! {
         line .limit x1="0" x2="100%" y1=(limit) y2=(limit) {}
-        text .limit-name x="100%" y=(limit) dy="-6" text-anchor="end" { "budget " (budget) }
+        text .limit-name x="6" y=(limit) dy="-6" { "budget " (budget) }
         // The recommended one last, above the others.
         @for (index, curve) in curves.iter().enumerate().rev() {
             (draw(index, curve, plan, x, y))
@@ -53,13 +54,13 @@ pub(super) fn of(plan: &Plan) -> Option<Markup> {
                         &format!("point {}", curve::classes(it.setting)),
                         Some(&format!("curve {}", curve::classes(it.setting))),
                     ))
-                    (named(it.setting, plan))
+                    (curve::name(it.setting, plan))
                 }
             }
         }
     };
     let words = html! {
-        "Each mark is a run of a whole step. Filled marks fit, hollow ones fit only by flushing the \
+        "A curve is a precision and what is checkpointed. Each mark is a run of a whole step. Filled marks fit, hollow ones fit only by flushing the \
          allocator's cache, and a cross ran out of memory or went beyond the budget."
         @if all().any(|it| on_twin(it, plan)) {
             " Small marks were run on the card's virtual twin."

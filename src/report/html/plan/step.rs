@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::super::page::{Table, cell, figure, numbers, words};
 use super::super::plot::{Axis, Described, percent, plot, up};
 use super::super::scale::{Scale, Tick, size};
-use super::super::stack::{Part, Piece, bar, class, swatch};
+use super::super::stack::{Part, Piece, bar, class, keys, swatch};
 use crate::plan::{Choice, Plan};
 use crate::report::table::speed;
 use crate::units::{Bytes, duration};
@@ -37,9 +37,8 @@ pub(super) fn memory(plan: &Plan) -> Option<Markup> {
     let ticks = borders.iter().enumerate().map(|(index, border)| Tick {
         at: place * (index as f64 + 0.5),
         label: border.name.to_owned(),
-        minor: false,
     });
-    let x = Axis { name: "", ticks: ticks.collect() };
+    let x = Axis { name: "at the end of each phase", ticks: ticks.collect() };
     let said = borders.iter().map(|it| format!("{}: {}", it.name, total(&it.parts)));
     let described = Described {
         id: "step",
@@ -59,9 +58,11 @@ pub(super) fn memory(plan: &Plan) -> Option<Markup> {
         }
     });
     let micro_step = match choice.accumulation {
-        1 => "Tensors at the borders of a step's phases, as they were read while it ran.",
-        _ => "Tensors at the borders of a micro-step's phases, as they were read while it ran. Gradients \
-              of the micro-steps before are there from its beginning.",
+        1 => "Tensors at the borders of a step's phases, as they were read while it ran; the last is after \
+              the optimizer's step, gradients zeroed.",
+        _ => "Tensors at the borders of a micro-step's phases, as they were read while it ran. The \
+              gradients of earlier micro-steps are there from its beginning; the last border is after the \
+              optimizer's step, gradients zeroed.",
     };
     let rest = "The line is the highest in between, temporaries and workspaces included.";
     let key = html! {
@@ -87,9 +88,9 @@ fn borders(choice: &Choice) -> Vec<Border> {
     let forward = [at_first.as_slice(), &[activations]].concat();
     vec![
         Border { name: "before", parts: at_first },
-        Border { name: "after forward", parts: forward },
-        Border { name: "after backward", parts: vec![weights, gradients, state] },
-        Border { name: "zeroed", parts: vec![weights, state] },
+        Border { name: "forward", parts: forward },
+        Border { name: "backward", parts: vec![weights, gradients, state] },
+        Border { name: "step", parts: vec![weights, state] },
     ]
 }
 
@@ -104,9 +105,9 @@ fn column(border: &Border, left: f64, place: f64, y: Scale) -> Markup {
             @let low = y.place(size(below));
             @let high = y.place(size(below + *bytes));
             ({ below = below + *bytes; "" })
-            svg x=(percent(left)) width=(percent(place * COLUMN / 100.0)) y=(up(high))
+            svg .(class(name)) x=(percent(left)) width=(percent(place * COLUMN / 100.0)) y=(up(high))
                 height=(percent(high - low)) {
-                rect .part .(class(name)) width="100%" height="100%" {}
+                rect .part width="100%" height="100%" {}
                 title { (name) ": " (bytes) }
             }
         }
@@ -150,7 +151,8 @@ pub(super) fn time(plan: &Plan) -> Option<Markup> {
         share: *share,
         size: format!("{share:.0} %"),
     });
-    let chart = bar(&described, &pieces.collect::<Vec<_>>());
+    let pieces: Vec<_> = pieces.collect();
+    let chart = bar(&described, &pieces);
     let row = |(share, name): &(f64, &'static str)| {
         let seconds = split.total * share / 100.0;
         vec![swatch(name), cell(format!("{share:.0} %")), cell(duration(seconds, known.basis.digits()))]
@@ -163,7 +165,7 @@ pub(super) fn time(plan: &Plan) -> Option<Markup> {
     };
     let advice = speed::advice(&split, choice).map(|it| format!("{}: {it}.", known.basis.word()));
     let advice = advice.unwrap_or_else(|| format!("{}.", known.basis.word()));
-    Some(figure(&chart, &html! {}, &html! { (capital(&advice)) }, &numbers.render()))
+    Some(figure(&chart, &keys(&pieces), &html! { (capital(&advice)) }, &numbers.render()))
 }
 
 /// As a sentence begins.

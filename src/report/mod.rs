@@ -18,7 +18,7 @@ use crate::plan::Plan;
 
 pub use comparison::{compared, comparison};
 pub use doctor::doctor;
-pub use html::{RecordedPeak, plan as plan_page, run as run_page};
+pub use html::{RecordedPeak, plan as plan_page, run as run_page, watch as watch_page};
 pub use lint::{LINT_SCHEMA, LintDocument, LintSummary, lint, sarif};
 pub use paint::painted;
 pub use replay::{

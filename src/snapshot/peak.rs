@@ -38,6 +38,8 @@ pub struct Kept {
     pub phase: Phase,
     /// The innermost function of PyTorch, where that is known.
     pub operator: Option<String>,
+    /// Where it is not, the innermost line.
+    pub code: Option<String>,
     /// Class of the innermost module whose `forward` was running.
     pub module: Option<String>,
     /// The innermost line of the user's own code, as `train.py:42 in main`.
@@ -87,7 +89,7 @@ impl Phase {
         // Functions in Python and recomputation run on the engine's thread too.
         let of_engine = ["/torch/autograd/", "/torch/utils/checkpoint.py"];
         if of_engine.iter().any(|part| outermost.file.contains(part))
-            || stack.iter().any(|frame| frame.function == "_engine_run_backward")
+            || stack.iter().any(|frame| frame.file.ends_with("/torch/autograd/__init__.py"))
         {
             return Self::Backward;
         }
@@ -190,7 +192,8 @@ impl Trace {
         let mut kept: Vec<_> = together.into_iter().map(whole).collect();
         kept.sort_by(|a, b| {
             b.bytes.cmp(&a.bytes).then_with(|| {
-                (&a.module, &a.operator, &a.place).cmp(&(&b.module, &b.operator, &b.place))
+                let key = |kept: &Kept| (kept.module.clone(), kept.operator.clone(), kept.code.clone(), kept.place.clone());
+                key(a).cmp(&key(b))
             })
         });
         kept
@@ -201,10 +204,16 @@ impl Trace {
         let stack = index.and_then(|it| self.stacks.get(it));
         let phase = index.and_then(|it| phases.get(it)).copied().unwrap_or_default();
         let Some(stack) = stack else { return Kept::default() };
+        let operator = operator(stack, sources);
+        let code = match (&operator, stack.first()) {
+            (None, Some(innermost)) => sources.line(innermost),
+            _ => None,
+        };
         let forward = stack.iter().find(|frame| frame.function == "forward");
         Kept {
             phase,
-            operator: operator(stack, sources),
+            operator,
+            code,
             module: forward.and_then(|frame| sources.class(frame)),
             place: stack.iter().find(|frame| is_users(frame)).map(place),
             ..Kept::default()

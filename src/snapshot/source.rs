@@ -22,6 +22,7 @@ pub(super) struct Sources {
 
 #[derive(Debug)]
 struct Source {
+    text: String,
     /// Where each line begins, and the end.
     lines: Vec<TextSize>,
     statements: Vec<Stmt>,
@@ -49,6 +50,14 @@ impl Sources {
         }
     }
 
+    /// A frame's line, without its indentation.
+    pub(super) fn line(&mut self, frame: &Frame) -> Option<String> {
+        let source = self.source(&frame.file)?;
+        let (begin, end) = (source.begin(frame.line)?, source.begin(frame.line + 1)?);
+        let text = source.text.get(usize::from(begin)..usize::from(end))?.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
     fn source(&mut self, path: &str) -> Option<&Source> {
         let known = self.files.entry(path.to_owned());
         known.or_insert_with_key(|path| Source::read(path)).as_ref()
@@ -65,7 +74,7 @@ impl Source {
         let ends = text.char_indices().filter(|(_, letter)| *letter == '\n');
         let begins = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).chain([text.len()]);
         let lines = begins.filter_map(|at| TextSize::try_from(at).ok()).collect();
-        Some(Self { lines, statements: statements.into_iter().collect() })
+        Some(Self { text, lines, statements: statements.into_iter().collect() })
     }
 
     fn begin(&self, line: u32) -> Option<TextSize> {

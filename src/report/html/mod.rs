@@ -10,6 +10,8 @@ mod plot;
 mod run;
 mod scale;
 mod stack;
+mod watch;
 
 pub use plan::page as plan;
 pub use run::{RecordedPeak, page as run};
+pub use watch::page as watch;

@@ -55,6 +55,24 @@ impl Scale {
         })
     }
 
+    /// Marks at round numbers, as many as a low chart has room for.
+    pub(super) fn few(self) -> Vec<Tick> {
+        self.every(round(self.length() / 2.0), |value| value.to_string())
+    }
+
+    /// Marks at round times, of seconds.
+    pub(super) fn times(self) -> Vec<Tick> {
+        let (unit, name) = match self.high {
+            ..180.0 => (1.0, "s"),
+            ..10_800.0 => (60.0, "min"),
+            _ => (3600.0, "h"),
+        };
+        self.every(round(self.length() / unit / MARKS) * unit, |value| match value {
+            0.0 => "0".to_owned(),
+            _ => format!("{} {name}", (value / unit * 1000.0).round() / 1000.0),
+        })
+    }
+
     /// Marks at round sizes.
     pub(super) fn sizes(self) -> Vec<Tick> {
         const UNITS: [(f64, &str); 4] =
@@ -120,6 +138,9 @@ mod tests {
         let powers = |most| Scale::from_zero(most).powers();
         assert_eq!(labels(&powers(64.0)), ["0", "16", "32", "48", "64"]);
         assert_eq!(labels(&powers(2.0)), ["0", "1", "2"]);
+        let times = |most| Scale::between(0.0, most).times();
+        assert_eq!(labels(&times(95.0)), ["0", "20 s", "40 s", "60 s", "80 s"]);
+        assert_eq!(labels(&times(7200.0)), ["0", "50 min", "100 min"]);
     }
 
     #[test]

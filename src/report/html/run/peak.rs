@@ -15,6 +15,10 @@ const PLACES: usize = 600;
 const NAMED: f64 = 14.0;
 /// Rows of what was in use.
 const ROWS: usize = 16;
+/// What is less than this part of all is not shown by itself.
+const LEAST: f64 = 0.002;
+/// Characters of a line of code that are shown.
+const CODE: usize = 44;
 
 /// Samples of one phase in a row: its place and theirs.
 struct Band {
@@ -146,7 +150,11 @@ pub(super) fn kept(peak: &Peak) -> Markup {
         let share = kept.bytes.get() as f64 / all * 100.0;
         vec![
             html! {
-                (kept.operator.as_deref().unwrap_or(kept.phase.name()))
+                @match (&kept.operator, &kept.code) {
+                    (Some(operator), _) => (operator),
+                    (None, Some(code)) => code { (shortened(code)) },
+                    (None, None) => (kept.phase.name()),
+                }
                 @if let Some(module) = &kept.module { " " small { "in " (module) } }
             },
             cell(kept.phase.name()),
@@ -161,13 +169,17 @@ pub(super) fn kept(peak: &Peak) -> Markup {
             },
         ]
     };
-    let mut rows: Vec<_> = peak.kept.iter().take(ROWS).map(row).collect();
-    let others = peak.kept.iter().skip(ROWS);
+    let shown = peak.kept.iter().take(ROWS);
+    let shown = shown.take_while(|kept| kept.bytes.get() as f64 >= all * LEAST).count();
+    let mut rows: Vec<_> = peak.kept[..shown].iter().map(row).collect();
+    let others = peak.kept[shown..].iter();
     let (bytes, blocks) =
         others.fold((0, 0), |(bytes, blocks), it| (bytes + it.bytes.get(), blocks + it.blocks));
     if bytes > 0 {
-        let rest = peak.kept.len() - ROWS;
-        let name = format!("{rest} others");
+        let name = match peak.kept.len() - shown {
+            1 => "1 other".to_owned(),
+            rest => format!("{rest} others"),
+        };
         let kept = Kept { operator: Some(name), bytes: Bytes(bytes), blocks, ..Kept::default() };
         let mut others = row(&kept);
         others[1] = cell("-");
@@ -195,6 +207,13 @@ pub(super) fn kept(peak: &Peak) -> Markup {
             ". Each row is what one operator made at one line of the program."
         }
         (table.render())
+    }
+}
+
+fn shortened(code: &str) -> String {
+    match code.char_indices().nth(CODE) {
+        None => code.to_owned(),
+        Some((end, _)) => format!("{}…", &code[..end]),
     }
 }
 

@@ -73,6 +73,14 @@ pub struct Sample {
     pub phase: Phase,
 }
 
+impl Kept {
+    /// What it is told by, so that equally large ones have an order.
+    fn names(&self) -> [Option<&str>; 4] {
+        let Self { operator, code, module, place, .. } = self;
+        [operator, code, module, place].map(Option::as_deref)
+    }
+}
+
 impl Phase {
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -190,12 +198,7 @@ impl Trace {
         let whole =
             |(kept, (bytes, blocks)): (Kept, _)| Kept { bytes: Bytes(bytes), blocks, ..kept };
         let mut kept: Vec<_> = together.into_iter().map(whole).collect();
-        kept.sort_by(|a, b| {
-            b.bytes.cmp(&a.bytes).then_with(|| {
-                let key = |kept: &Kept| (kept.module.clone(), kept.operator.clone(), kept.code.clone(), kept.place.clone());
-                key(a).cmp(&key(b))
-            })
-        });
+        kept.sort_by(|a, b| (b.bytes, a.names()).cmp(&(a.bytes, b.names())));
         kept
     }
 

@@ -5,6 +5,9 @@ use maud::{Markup, PreEscaped, html};
 
 use super::scale::Tick;
 
+/// A mark further right than this, in hundredths, would stand beyond the edge with its half.
+const LAST: f64 = 94.0;
+
 /// What a chart shows, for those who do not see it.
 pub(super) struct Described<'a> {
     /// Of the page's, unlike all others.
@@ -53,7 +56,8 @@ pub(super) fn plot(described: &Described<'_>, x: &Axis<'_>, y: &Axis<'_>, conten
                 }
                 g .marks-x {
                     @for tick in &x.ticks {
-                        text x=(percent(tick.at)) y="100%" dy="20" text-anchor="middle" {
+                        @let anchor = if tick.at > LAST { "end" } else { "middle" };
+                        text x=(percent(tick.at)) y="100%" dy="20" text-anchor=(anchor) {
                             (tick.label)
                         }
                     }

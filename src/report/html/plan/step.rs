@@ -52,8 +52,8 @@ pub(super) fn memory(plan: &Plan) -> Option<Markup> {
         @for (index, border) in borders.iter().enumerate() {
             (column(border, place * (index as f64 + (1.0 - COLUMN / 100.0) / 2.0), place, y))
         }
-        line .limit x1="0" x2="100%" y1=(up(y.place(size(peak)))) y2=(up(y.place(size(peak)))) {}
-        text .limit-name x="100%" y=(up(y.place(size(peak)))) dy="-6" text-anchor="end" {
+        line .at-peak x1="0" x2="100%" y1=(up(y.place(size(peak)))) y2=(up(y.place(size(peak)))) {}
+        text .limit-name.peak-name x="100%" y=(up(y.place(size(peak)))) dy="-6" text-anchor="end" {
             "peak " (peak)
         }
     });

@@ -59,7 +59,7 @@ pub(super) fn step(index: usize, peak: &Peak) -> Markup {
             line .wanted x1=(percent(at)) x2=(percent(at))
                 y1=(up(y.place(size(most)))) y2=(up(y.place(size(peak.bytes)))) {}
         }
-        text .limit-name x=(percent(at)) y=(up(y.place(size(most)))) dx=(offset) dy="4"
+        text .limit-name .peak-name[peak.wanted.is_none()] x=(percent(at)) y=(up(y.place(size(most)))) dx=(offset) dy="4"
             text-anchor=(end) {
             @match peak.wanted {
                 Some(wanted) => { "no room for " (wanted) },

@@ -46,10 +46,8 @@ fn of_process(index: usize, points: &[&TimelinePoint], document: &RunDocument<'_
     // Of a program that hardly launches anything its allocations are the axis.
     let by_launches = launches > FEW;
     let last = if by_launches { launches } else { points.len() as u64 };
-    let (x, name) = match by_launches {
-        true => (Scale::between(0.0, last as f64), "kernel launches"),
-        false => (Scale::between(0.0, last as f64), "changes"),
-    };
+    let x = Scale::between(0.0, last as f64);
+    let name = if by_launches { "kernel launches" } else { "changes" };
     let peak = Bytes(points.iter().map(|point| point.used_bytes).max().unwrap_or(0));
     let near = peak.get() as f64 > document.budget.get() as f64 * 0.4;
     let top = if near { peak.max(document.budget) } else { peak };

@@ -73,15 +73,9 @@ pub(super) fn times(view: &View<'_>) -> Option<Markup> {
     };
     let has_loader = processes.iter().any(|it| !loader(it).is_empty());
     let middle = median(&processes).unwrap_or(most);
-    let described = Described {
-        id: "step-times",
-        title: "Step times",
-        description: format!(
-            "{} at the median, {} at most.",
-            duration(middle, 3),
-            duration(most, 3)
-        ),
-    };
+    let said = format!("{} at the median, {} at most.", duration(middle, 3), duration(most, 3));
+    let described =
+        Described { id: "step-times", title: "Step times", description: said.clone() };
     let y_axis = Axis { name: "ms", ticks: y.numbers() };
     let chart = plot(&described, &x_axis(view), &y_axis, &html! {
         (view.ranges())
@@ -96,12 +90,7 @@ pub(super) fn times(view: &View<'_>) -> Option<Markup> {
             @if has_loader { li { (line("loader-line")) "of it, waiting for the loader" } }
         }
     };
-    let words = html! { (described_words(middle, most)) };
-    Some(figure(&chart, &key, &words, &table(&processes)))
-}
-
-fn described_words(middle: f64, most: f64) -> String {
-    format!("{} at the median, {} at most.", duration(middle, 3), duration(most, 3))
+    Some(figure(&chart, &key, &html! { (said) }, &table(&processes)))
 }
 
 /// Of the times of all steps.

@@ -17,6 +17,7 @@ mod lint;
 mod models;
 mod notes;
 mod output;
+mod pages;
 mod plan;
 mod planner;
 mod progress;
@@ -39,6 +40,7 @@ use self::args::{Cli, Command};
 use self::output::Output;
 use crate::error::{Error, ErrorKind};
 use crate::profile::Catalog;
+use crate::workload::quoted;
 
 /// Runs the command that `args` ask for, program name first, and says how the program ends.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -61,6 +63,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             error.status().into()
         }
     }
+}
+
+/// The shell's line by which this program was started, for reports.
+fn made_by() -> String {
+    let rest = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    quoted(&std::iter::once("vramfit".to_owned()).chain(rest).collect::<Vec<_>>())
 }
 
 fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::args::{RunArgs, UnknownSizes};
 use super::output::Output;
-use super::{choose_gpu, waiting};
+use super::{choose_gpu, pages, waiting};
 use crate::destination::Destination;
 use crate::device::{PythonSetup, RunReports, Snapshots, VirtualGpu, read_run_reports};
 use crate::error::{Error, ErrorKind};
@@ -21,8 +21,12 @@ pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<
     let count = args.gpus.or_else(|| ranks(&args.command)).unwrap_or(1);
     let gpu = choose_gpu::open_virtual(&args.device.gpu, catalog, setup, count)?;
     let report = args.report.as_deref().map(Destination::open).transpose()?;
-    let snapshots =
-        args.snapshot.as_deref().map(|path| prepare_snapshots(path, output)).transpose()?;
+    let is_page = args.report.as_deref().is_some_and(pages::is_page);
+    let snapshots = match args.snapshot.as_deref() {
+        Some(path) => Some(prepare_snapshots(path, output)?),
+        None if is_page => Some(Snapshots::passing()?),
+        None => None,
+    };
     let begun = Instant::now();
     let status = start(args, &gpu, snapshots.as_ref())?;
     let seen = read_run_reports(gpu.folder());
@@ -30,11 +34,15 @@ pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<
     for line in run_summary(&document, &seen, args.timeline) {
         output.say(&format!("vramfit: {line}"));
     }
-    if let Some(snapshots) = snapshots {
+    let written = report.map_or(Ok(()), |file| match is_page {
+        true => file.write(&pages::of_run(&document, &seen, snapshots.as_ref())),
+        false => output.json_to(&document, &file),
+    });
+    if let Some(snapshots) = snapshots.filter(|_| args.snapshot.is_some()) {
         tell_snapshots(snapshots, output);
     }
     // Whoever runs this in place of the command goes by the command's status, whatever else fails.
-    if let Some(Err(error)) = report.map(|file| output.json_to(&document, &file)) {
+    if let Err(error) = written {
         output.error(&error);
     }
     Ok(exit_code(status))

@@ -32,7 +32,7 @@ pub(crate) use real_gpu::process_bytes;
 pub use real_gpu::{BoardMemory, RealGpu, RealGpus, board_memory};
 pub use run_reports::{RunReports, read_run_reports};
 pub use sampler::{Sampler, Sight, Whose};
-pub use snapshots::{SnapshotFile, Snapshots};
+pub use snapshots::{ProcessSnapshot, SnapshotFile, Snapshots};
 pub use twin::twin_profile;
 pub(crate) use virtual_gpu::beside_executable;
 pub use virtual_gpu::{Setup, VIRTUAL_SUFFIX, VirtualGpu, budget, remove_folders};

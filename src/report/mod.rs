@@ -5,6 +5,7 @@ mod comparison;
 mod contexts;
 mod doctor;
 mod equivalence;
+mod html;
 mod json;
 mod lint;
 mod paint;
@@ -20,6 +21,7 @@ use crate::plan::Plan;
 pub use comparison::{compared, comparison};
 pub use doctor::doctor;
 pub use equivalence::equivalence;
+pub use html::{RecordedPeak, plan as plan_page, run as run_page, watch as watch_page};
 pub use lint::{LINT_SCHEMA, LintDocument, LintSummary, lint, sarif};
 pub use paint::painted;
 pub use replay::{

@@ -3,6 +3,8 @@
 
 /// The comparisons with published measurements, and their page.
 mod accuracy;
+/// A browser that looks at pages.
+mod browser;
 /// What a campaign does with workers that fail in its midst.
 mod campaign;
 /// `vramfit check`.
@@ -31,6 +33,8 @@ mod gpu_check;
 mod harness;
 /// `vramfit lint`.
 mod lint;
+/// `--report`: pages for a browser.
+mod pages;
 /// `vramfit plan`: the document, its schema, and what it may be asked.
 mod plan;
 /// The files in `profiles/`, and a user's own.

@@ -95,7 +95,24 @@ missing=$(packages_missing "$python" "$requirements")
 [ -z "$missing" ] ||
     fail "$python lacks ${missing% }" "$python -m pip install -r $requirements"
 
+# Looks at the pages of `--report`. Fonts are not among what it needs to start.
+install_browser() {
+    local name
+    for name in "${VRAMFIT_CHROMIUM:-chromium}" chromium-browser google-chrome google-chrome-stable; do
+        command -v "$name" >/dev/null && return
+    done
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
+        fail "no Chromium found" \
+            "install one (Debian: apt install chromium) or let VRAMFIT_CHROMIUM name it"
+    echo "installing Chromium" >&2
+    apt-get update -qq >&2 &&
+        DEBIAN_FRONTEND=noninteractive \
+            apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >&2 ||
+        fail "apt could not install Chromium" "see its messages above"
+}
+
 if [ "${1:-build}" = test ]; then
+    install_browser
     stamp=.third-party/installed-$(cksum <requirements-third-party.txt | cut -d' ' -f1)
     if [ ! -e "$stamp" ]; then
         rm -rf .third-party

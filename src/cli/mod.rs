@@ -17,6 +17,7 @@ mod lint;
 mod models;
 mod notes;
 mod output;
+mod pages;
 mod plan;
 mod planner;
 mod progress;
@@ -27,6 +28,7 @@ mod settings;
 mod twin;
 mod values;
 mod waiting;
+mod watch;
 
 use std::env;
 use std::ffi::OsString;
@@ -38,6 +40,7 @@ use self::args::{Cli, Command};
 use self::output::Output;
 use crate::error::{Error, ErrorKind};
 use crate::profile::Catalog;
+use crate::workload::quoted;
 
 /// Runs the command that `args` ask for, program name first, and says how the program ends.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -62,12 +65,19 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// The shell's line by which this program was started, for reports.
+fn made_by() -> String {
+    let rest = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    quoted(&std::iter::once("vramfit".to_owned()).chain(rest).collect::<Vec<_>>())
+}
+
 fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
     let measures = matches!(
         command,
         Command::Plan(_)
             | Command::Check(_)
             | Command::Run(_)
+            | Command::Watch(_)
             | Command::Replay(_)
             | Command::Equivalence(_)
     );
@@ -78,8 +88,9 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
     let status = match command {
         Command::Plan(args) => plan::run(args, &Catalog::load()?, output),
         Command::Check(args) => check::run(args, &Catalog::load()?, output),
-        // Its end is the end of the program it runs.
+        // Their end is the end of the program they run.
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
+        Command::Watch(args) => return watch::run(args, &Catalog::load()?, output),
         Command::Replay(args) => replay::run(args, &Catalog::load()?, output),
         Command::Doctor(args) => doctor::run(args, &Catalog::load()?, output),
         Command::Equivalence(args) => equivalence::run(args, &Catalog::load()?, output),

@@ -1,19 +1,20 @@
 //! `vramfit plan`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::args::{self, MeasuringArgs, PlanArgs};
 use super::contexts::Asked;
 use super::output::{self, Output};
 use super::planner::Planner;
-use super::{allocator, choose_gpu, export, inputs, settings};
+use super::{allocator, choose_gpu, export, inputs, made_by, settings};
 use crate::destination::{Destination, is_same_file};
 use crate::error::{Error, ExitStatus};
 use crate::export::Recommended;
 use crate::plan::Objective;
 use crate::probe::{Interrupt, Launch, Record};
 use crate::profile::Catalog;
-use crate::report::REPORTS;
+use crate::report::{REPORTS, plan_page};
 use crate::workload::{Goal, Subject};
 
 pub(super) fn run(
@@ -21,16 +22,9 @@ pub(super) fn run(
     catalog: &Catalog,
     output: &Output,
 ) -> Result<ExitStatus, Error> {
-    if let (Some(path), Some(record)) = (&args.output, &args.measuring.record)
-        && is_same_file(path, record)
-    {
-        return Err(Error::bad_value(
-            "--output",
-            path.display().to_string(),
-            "the same file as `--record`",
-        )
-        .hint("name two files"));
-    }
+    two_files(("--output", &args.output), ("--record", &args.measuring.record))?;
+    two_files(("--report", &args.report), ("--record", &args.measuring.record))?;
+    two_files(("--report", &args.report), ("--output", &args.output))?;
     let workload = inputs::workload(&args.workload, args.seq.as_ref(), catalog)?;
     if let (Some(exporter), Some(_)) = (args.export, workload.subject.command()) {
         return Err(Error::bad_value(
@@ -80,6 +74,7 @@ pub(super) fn run(
     };
     let record = record(&args.measuring)?;
     let destination = args.output.as_deref().map(Destination::open).transpose()?;
+    let page = args.report.as_deref().map(Destination::open).transpose()?;
     let plan = planner.plan(record).map_err(allocator::hinted)?;
     if let Some(traceback) = plan.measurements.iter().find_map(|it| it.outcome.traceback()) {
         let traceback = output::indented(traceback);
@@ -87,6 +82,7 @@ pub(super) fn run(
     }
     // The plan has cost minutes: it is printed even when it cannot be written.
     let written = destination.map_or(Ok(()), |file| output.json_to(&plan, &file));
+    let shown = page.map_or(Ok(()), |file| file.write(&plan_page(&plan, &made_by())));
     let name = if args.json { "json" } else { "table" };
     let report = REPORTS.iter().find(|report| report.name() == name);
     match (args.export, Recommended::of(&plan), report) {
@@ -100,11 +96,26 @@ pub(super) fn run(
         (_, _, None) => {}
     }
     written?;
+    shown?;
     Ok(match &plan.recommendation {
         Some(_) => ExitStatus::Done,
         None if plan.fits_nothing() => ExitStatus::DoesNotFit,
         None => ExitStatus::Failed,
     })
+}
+
+/// Refuses one file for two things.
+fn two_files(
+    (flag, path): (&str, &Option<PathBuf>),
+    (other, taken): (&str, &Option<PathBuf>),
+) -> Result<(), Error> {
+    match (path, taken) {
+        (Some(path), Some(taken)) if is_same_file(path, taken) => {
+            let reason = format!("the same file as `{other}`");
+            Err(Error::bad_value(flag, path.display().to_string(), reason).hint("name two files"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// How workers are started, with Ctrl-C heard from now on.

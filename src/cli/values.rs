@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
@@ -99,6 +100,18 @@ pub(super) fn steps(text: &str) -> Result<u32, Refusal> {
             text,
             "not a whole number from 10 to 100000",
             "50 take half a minute on a CPU, and show enough",
+        ),
+    }
+}
+
+/// Milliseconds between two readings.
+pub(super) fn milliseconds(text: &str) -> Result<Duration, Refusal> {
+    match text.parse() {
+        Ok(number @ 10..=60_000) => Ok(Duration::from_millis(number)),
+        _ => refuse(
+            text,
+            "not a whole number from 10 to 60000",
+            "NVML's own numbers change a few times a second; 100 is the default",
         ),
     }
 }

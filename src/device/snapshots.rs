@@ -1,3 +1,4 @@
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -7,6 +8,7 @@ use tempfile::TempDir;
 
 use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
+use crate::snapshot::Snapshot;
 
 /// Variable that names the folder that Python children write their snapshots to (see
 /// `python/vramfit_snapshot`).
@@ -15,9 +17,21 @@ const VARIABLE: &str = "VRAMFIT_SNAPSHOTS";
 /// Memory snapshots that a program's processes are asked for, on whichever GPU.
 #[derive(Debug)]
 pub struct Snapshots {
-    path: PathBuf,
+    /// Where they are to be kept, if they are.
+    path: Option<PathBuf>,
     /// Beside the file, so that a snapshot gets there whole, and is not lost if we are.
     folder: TempDir,
+}
+
+/// What one process wrote.
+#[derive(Debug)]
+pub struct ProcessSnapshot {
+    /// Of a distributed run.
+    pub rank: Option<u32>,
+    /// Its id.
+    pub pid: u32,
+    /// The snapshot, or why it cannot be read.
+    pub snapshot: Result<Snapshot, Error>,
 }
 
 /// A snapshot in its place.
@@ -45,7 +59,28 @@ impl Snapshots {
         // Children may go to other folders.
         let parent = parent.unwrap_or(Path::new(".")).canonicalize().map_err(unwritable)?;
         let folder = tempfile::Builder::new().prefix(".vramfit-snapshots-").tempdir_in(parent);
-        Ok(Self { path: path.to_owned(), folder: folder.map_err(unwritable)? })
+        Ok(Self { path: Some(path.to_owned()), folder: folder.map_err(unwritable)? })
+    }
+
+    /// Gets ready to have snapshots written that are read and not kept.
+    ///
+    /// # Errors
+    /// When no temporary folder can be made.
+    pub fn passing() -> Result<Self, Error> {
+        let folder = tempfile::Builder::new().prefix("vramfit-snapshots-").tempdir();
+        let unwritable = |source| ErrorKind::Unwritable { path: env::temp_dir(), source };
+        Ok(Self { path: None, folder: folder.map_err(unwritable)? })
+    }
+
+    /// Reads what the processes wrote; ranks first, in order.
+    pub fn read(&self) -> Vec<ProcessSnapshot> {
+        let files = self.files().unwrap_or_default().into_iter();
+        let read = |(Origin { rank, pid }, path): (Origin, PathBuf)| ProcessSnapshot {
+            rank,
+            pid,
+            snapshot: Snapshot::read(&path),
+        };
+        files.map(read).collect()
     }
 
     /// The variable that asks Python children for snapshots; their packages must be laid out for them.
@@ -59,18 +94,12 @@ impl Snapshots {
     /// # Errors
     /// When one cannot be put there; it is then left in the hidden folder beside it.
     pub fn collect(self) -> Result<Vec<SnapshotFile>, Error> {
-        let unreadable =
-            |source| ErrorKind::Unreadable { path: self.folder.path().to_owned(), source };
-        let mut found = Vec::new();
-        for entry in fs::read_dir(self.folder.path()).map_err(unreadable)? {
-            let path = entry.map_err(unreadable)?.path();
-            found.extend(Origin::of(&path).map(|origin| (origin, path)));
-        }
-        found.sort();
+        let Some(place) = &self.path else { return Ok(Vec::new()) };
+        let found = self.files()?;
         let origins: Vec<_> = found.iter().map(|(origin, _)| *origin).collect();
         let mut placed = Vec::new();
         for (origin, written) in found {
-            let path = named(&self.path, origin, &origins);
+            let path = named(place, origin, &origins);
             let replaced = path.exists();
             if let Err(source) = fs::rename(&written, &path) {
                 let _kept = self.folder.keep();
@@ -79,6 +108,19 @@ impl Snapshots {
             placed.push(SnapshotFile { path, replaced });
         }
         Ok(placed)
+    }
+
+    /// The files that are whole, by who wrote them.
+    fn files(&self) -> Result<Vec<(Origin, PathBuf)>, Error> {
+        let unreadable =
+            |source| ErrorKind::Unreadable { path: self.folder.path().to_owned(), source };
+        let mut found = Vec::new();
+        for entry in fs::read_dir(self.folder.path()).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            found.extend(Origin::of(&path).map(|origin| (origin, path)));
+        }
+        found.sort();
+        Ok(found)
     }
 }
 

@@ -48,6 +48,8 @@ impl ErrorKind {
             | Self::BrokenPlan { .. }
             | Self::PlanVersion { .. }
             | Self::BrokenSnapshot { .. }
+            | Self::BrokenRecording { .. }
+            | Self::FlagOfVirtualGpu { .. }
             | Self::InTheWay { .. }
             | Self::PlanWithoutChoice { .. }
             | Self::PlanOfCommand { .. }
@@ -77,6 +79,7 @@ impl ErrorKind {
             | Self::EquivalenceFailed { .. }
             | Self::Interrupted
             | Self::NoRealGpu
+            | Self::NothingToWatch
             | Self::Nvml { .. }
             | Self::VirtualGpuMissing { .. }
             | Self::NotTheVirtualGpu { .. }

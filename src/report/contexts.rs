@@ -5,7 +5,7 @@ use crate::plan::{Answer, Choice, Context, Contexts, Limit, LimitOf, LongestCont
 
 /// The lengths beside each other, and the longest that fits.
 pub(super) fn table(contexts: &Contexts, plan: &Plan) -> String {
-    let reference = contexts.lengths.iter().rev().find(|context| context.choice.is_some());
+    let reference = reference(contexts);
     let gain = reference.map_or_else(String::new, |it| format!("against {}", it.tokens));
     let mut grid = grid();
     grid.set_header(["", "tokens", "micro-batch", "setting", "device peak", "tokens/s", &gain]);
@@ -33,22 +33,28 @@ pub(super) fn table(contexts: &Contexts, plan: &Plan) -> String {
     }
     right(&mut grid, &[1, 2, 4, 5]);
     let mut lines = vec!["What a shorter context buys".to_owned(), indent(&grid.to_string())];
-    lines.extend(failures(contexts));
-    lines.extend(longest(contexts, plan));
+    lines.extend(failures(contexts).iter().map(|text| wrap(text, "  ", "    ")));
+    lines.extend(longest(contexts, plan).iter().map(|text| wrap(text, "  ", "    ")));
     lines.join("\n")
+}
+
+/// The recommended one: the longest that fits.
+pub(super) fn reference(contexts: &Contexts) -> Option<&Context> {
+    contexts.lengths.iter().rev().find(|context| context.choice.is_some())
 }
 
 fn dash() -> String {
     "-".to_owned()
 }
 
-fn steps(choice: &Choice) -> String {
+/// Micro-batch and how often.
+pub(super) fn steps(choice: &Choice) -> String {
     let rest = choice.remainder.map_or_else(String::new, |rest| format!(" + {rest}"));
     format!("{} x {}{rest}", choice.micro_batch, choice.accumulation)
 }
 
 /// How much more a length does than the recommended one: of tokens a second, where those are known.
-fn gained(context: &Context, reference: &Context) -> Option<String> {
+pub(super) fn gained(context: &Context, reference: &Context) -> Option<String> {
     let (now, then) = (context.choice.as_ref()?, reference.choice.as_ref()?);
     Some(match (context.tokens_per_second(), reference.tokens_per_second()) {
         (Some(now), Some(then)) if then.value > 0.0 => {
@@ -62,7 +68,7 @@ fn gained(context: &Context, reference: &Context) -> Option<String> {
 }
 
 /// Why a length has no setting, in a few words.
-fn answer(context: &Context, limit: Limit) -> String {
+pub(super) fn answer(context: &Context, limit: Limit) -> String {
     match &context.answer {
         Answer::Fits | Answer::DoesNotFit => "not even one sample fits".to_owned(),
         Answer::BeyondPositions => format!("the model has {} positions", limit.tokens),
@@ -72,15 +78,16 @@ fn answer(context: &Context, limit: Limit) -> String {
 }
 
 /// Why lengths could not be measured, a line each.
-fn failures(contexts: &Contexts) -> Vec<String> {
+pub(super) fn failures(contexts: &Contexts) -> Vec<String> {
     let failed = contexts.lengths.iter().filter_map(|context| match &context.answer {
         Answer::NotMeasured { reason } => Some(format!("at {} tokens: {reason}", context.tokens)),
         _ => None,
     });
-    failed.map(|text| wrap(&text, "  ", "    ")).collect()
+    failed.collect()
 }
 
-fn longest(contexts: &Contexts, plan: &Plan) -> Option<String> {
+/// The longest that fit.
+pub(super) fn longest(contexts: &Contexts, plan: &Plan) -> Option<String> {
     let found = contexts.longest.iter().map(|longest| {
         let setting = longest.setting();
         match longest.tokens {
@@ -92,8 +99,8 @@ fn longest(contexts: &Contexts, plan: &Plan) -> Option<String> {
         }
     });
     let found: Vec<_> = found.collect();
-    let text = format!("longest that fits with a micro-batch of 1: {}", found.join("; "));
-    (!found.is_empty()).then(|| wrap(&text, "  ", "    "))
+    (!found.is_empty())
+        .then(|| format!("longest that fits with a micro-batch of 1: {}", found.join("; ")))
 }
 
 fn device_peak(longest: &LongestContext, plan: &Plan) -> String {

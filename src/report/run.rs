@@ -65,7 +65,7 @@ pub fn summary(document: &RunDocument<'_>, seen: &RunReports, timeline: bool) ->
 }
 
 /// Why no process left a report. One that a signal ends leaves none.
-fn no_report(document: &RunDocument<'_>) -> String {
+pub(super) fn no_report(document: &RunDocument<'_>) -> String {
     // A shell's way of saying that a signal ended what it ran.
     let of_child =
         document.exit_status.and_then(|status| (129..=192).contains(&status).then(|| status - 128));
@@ -151,7 +151,7 @@ fn timelines(report: &Report) -> Vec<String> {
 }
 
 /// Where it ran out of memory, and what ended it.
-fn failures(report: &Report, document: &RunDocument<'_>) -> Vec<String> {
+pub(super) fn failures(report: &Report, document: &RunDocument<'_>) -> Vec<String> {
     let Some(python) = &report.python else { return Vec::new() };
     let who = name(report, document);
     let mut lines = Vec::new();
@@ -164,20 +164,20 @@ fn failures(report: &Report, document: &RunDocument<'_>) -> Vec<String> {
     lines
 }
 
-fn out_of_memory(event: &OutOfMemory) -> String {
+pub(super) fn out_of_memory(event: &OutOfMemory) -> String {
     let at = event.places.first().map_or("a line not known".to_owned(), ToString::to_string);
     let wanted = Bytes(event.requested_bytes);
     format!("out of memory for {wanted} at {at}{}", times(event.count))
 }
 
-fn ended(by: &EndedBy) -> String {
+pub(super) fn ended(by: &EndedBy) -> String {
     let at = by.place.as_ref().map_or_else(String::new, |it| format!(" at {it}"));
     let what = if by.out_of_memory { "ended for want of memory" } else { "ended by an error" };
     format!("{what}, {}{at}", by.exception)
 }
 
 /// Values and sizes that a real GPU would have known.
-fn unknown(seen: &RunReports) -> Vec<String> {
+pub(super) fn unknown(seen: &RunReports) -> Vec<String> {
     let mut lines = Vec::new();
     if seen.read_backs > 0 {
         let values = match seen.read_backs {
@@ -202,13 +202,13 @@ fn unknown(seen: &RunReports) -> Vec<String> {
 }
 
 /// Says why shadow execution was not at work, where that made a difference.
-fn without_shadow(processes: &[Report], seen: &RunReports) -> Option<String> {
+pub(super) fn without_shadow(processes: &[Report], seen: &RunReports) -> Option<String> {
     let python = processes.iter().filter_map(|report| report.python.as_ref());
     let reason = python.filter_map(|it| it.shadow.absent.as_deref()).next()?;
     (seen.read_backs > 0).then(|| format!("small tensors were not computed: {reason}"))
 }
 
-fn name(report: &Report, document: &RunDocument<'_>) -> String {
+pub(super) fn name(report: &Report, document: &RunDocument<'_>) -> String {
     match report.python.as_ref().and_then(|python| python.rank) {
         Some(rank) => format!("rank {rank}"),
         None if document.processes.len() == 1 => "the process".to_owned(),

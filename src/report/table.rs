@@ -1,7 +1,7 @@
 //! Tables for a terminal, at most 100 columns wide.
 
-mod memory;
-mod speed;
+pub(super) mod memory;
+pub(super) mod speed;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 
@@ -22,10 +22,10 @@ impl Report for Table {
     }
 
     fn render(&self, plan: &Plan) -> String {
-        let mut parts = vec![headline(plan)];
+        let mut parts = vec![wrap(&headline(plan), "", "")];
         // Not wrapped: it is there to be copied.
         parts.extend(plan.command.as_ref().map(|line| format!("  {line}")));
-        parts.push(budget(plan));
+        parts.push(wrap(&budget(plan), "", "  "));
         if let Some(choice) = &plan.recommendation {
             parts.push(memory::stack(&choice.memory, plan.budget.budget));
             parts.extend(speed::of_choice(choice, plan));
@@ -40,18 +40,19 @@ impl Report for Table {
             let notes = plan.notes.iter().map(|note| bullet(&note.to_string()));
             parts.push(format!("Notes\n{}", notes.collect::<Vec<_>>().join("\n")));
         }
-        parts.push(evidence(plan));
+        parts.push(wrap(&format!("Evidence: {}", evidence(plan)), "", "  "));
         parts.join("\n\n")
     }
 }
 
-fn headline(plan: &Plan) -> String {
+/// The answer in a sentence.
+pub(super) fn headline(plan: &Plan) -> String {
     let name = plan.workload.subject.name();
     let class = plan.built.as_ref().map_or_else(String::new, |it| format!(" ({})", it.model));
     let sequence =
         plan.workload.sequence.map_or_else(String::new, |tokens| format!(" at {tokens} tokens"));
     let what = format!("{name}{class}{sequence}");
-    let text = match (&plan.recommendation, plan.would_fit.as_slice()) {
+    match (&plan.recommendation, plan.would_fit.as_slice()) {
         (Some(choice), _) => format!(
             "Train {what} on {} with {}, {}.",
             plan.device.name,
@@ -76,11 +77,11 @@ fn headline(plan: &Plan) -> String {
                 changes.join("; or with ")
             )
         }
-    };
-    wrap(&text, "", "")
+    }
 }
 
-fn steps(choice: &Choice) -> String {
+/// How its micro-batches make up a step.
+pub(super) fn steps(choice: &Choice) -> String {
     let Choice { micro_batch, accumulation, remainder, effective_batch, .. } = choice;
     let on_one_gpu = micro_batch * accumulation + remainder.unwrap_or(0);
     let gpus = match effective_batch / on_one_gpu.max(1) {
@@ -100,7 +101,8 @@ fn steps(choice: &Choice) -> String {
     }
 }
 
-fn budget(plan: &Plan) -> String {
+/// What may be used, and what of the rest may not.
+pub(super) fn budget(plan: &Plan) -> String {
     let budget = &plan.budget;
     let mut text = format!("Budget {} = {} usable", budget.budget, budget.usable);
     for (bytes, what) in [
@@ -112,7 +114,7 @@ fn budget(plan: &Plan) -> String {
             text += &format!(" - {bytes} {what}");
         }
     }
-    wrap(&format!("{text} (board: {})", budget.total), "", "  ")
+    format!("{text} (board: {})", budget.total)
 }
 
 fn choices(best: &Choice, plan: &Plan) -> String {
@@ -127,17 +129,22 @@ fn choices(best: &Choice, plan: &Plan) -> String {
         let mut row = vec![if index == 0 { "->".to_owned() } else { String::new() }];
         row.extend(cells(choice, plan));
         row.extend(rates.map(|_| speed::rate(choice)));
-        row.push(choice.next.map_or_else(
-            || "-".to_owned(),
-            |next| match next.tight {
-                true => format!("{} is too tight", next.micro_batch),
-                false => format!("{} does not fit", next.micro_batch),
-            },
-        ));
+        row.push(next(choice));
         grid.add_row(row);
     }
     right(&mut grid, if rates.is_some() { &[3, 4, 5, 6] } else { &[3, 4, 5] });
     format!("Settings that reach the target\n{}", indent(&grid.to_string()))
+}
+
+/// Why no larger micro-batch.
+pub(super) fn next(choice: &Choice) -> String {
+    choice.next.map_or_else(
+        || "-".to_owned(),
+        |next| match next.tight {
+            true => format!("{} is too tight", next.micro_batch),
+            false => format!("{} does not fit", next.micro_batch),
+        },
+    )
 }
 
 /// Cells of a choice: precision, checkpointing, micro-batch, steps, device peak.
@@ -153,7 +160,7 @@ fn cells(choice: &Choice, plan: &Plan) -> [String; 5] {
 }
 
 /// Its name; of some blocks how many, which is shorter.
-fn checkpointing(checkpointing: Checkpointing, plan: &Plan) -> String {
+pub(super) fn checkpointing(checkpointing: Checkpointing, plan: &Plan) -> String {
     match (checkpointing, plan.block_count()) {
         (Checkpointing::Blocks(blocks), Some(all)) => {
             format!("{} of {all} blocks", blocks.count())
@@ -175,17 +182,11 @@ fn ladder(plan: &Plan) -> String {
     let mut before: Option<Bytes> = None;
     let mut speed_before = None;
     for rung in rungs {
-        let change = match (before, rung.device_peak) {
-            (Some(before), Some(now)) if now == before => "none".to_owned(),
-            (Some(before), Some(now)) if now < before => format!("-{}", before - now),
-            (Some(before), Some(now)) => format!("+{}", now - before),
-            _ => String::new(),
-        };
         let mut row = vec![
             step(rung.step).to_owned(),
             setting(rung, plan),
             rung.device_peak.map_or_else(|| "out of memory".to_owned(), |peak| peak.to_string()),
-            change,
+            change(before, rung.device_peak),
         ];
         row.extend(timed.then(|| speed::change(speed_before, rung.speed.as_ref())));
         row.extend([
@@ -202,7 +203,18 @@ fn ladder(plan: &Plan) -> String {
     format!("What each step buys\n{}\n{of_speed}  {meaning}", indent(&grid.to_string()))
 }
 
-fn setting(rung: &Rung, plan: &Plan) -> String {
+/// Of a peak against the one before.
+pub(super) fn change(before: Option<Bytes>, now: Option<Bytes>) -> String {
+    match (before, now) {
+        (Some(before), Some(now)) if now == before => "none".to_owned(),
+        (Some(before), Some(now)) if now < before => format!("-{}", before - now),
+        (Some(before), Some(now)) => format!("+{}", now - before),
+        _ => String::new(),
+    }
+}
+
+/// Of a rung, in few words.
+pub(super) fn setting(rung: &Rung, plan: &Plan) -> String {
     let Rung { precision, checkpointing, .. } = *rung;
     match checkpointing {
         Checkpointing::Blocks(_) => {
@@ -212,7 +224,8 @@ fn setting(rung: &Rung, plan: &Plan) -> String {
     }
 }
 
-fn step(step: Step) -> &'static str {
+/// A means of saving memory, on top of those before it.
+pub(super) fn step(step: Step) -> &'static str {
     match step {
         Step::Plain => "plain",
         Step::MixedPrecision => "+ mixed precision",
@@ -222,7 +235,8 @@ fn step(step: Step) -> &'static str {
     }
 }
 
-fn evidence(plan: &Plan) -> String {
+/// How many points were run and where, and with what.
+pub(super) fn evidence(plan: &Plan) -> String {
     let real = plan.measurements.iter().filter(|known| known.evidence.kind == EvidenceKind::Real);
     let (real, all) = (real.count(), plan.measurements.len());
     let on = match (real, all - real) {
@@ -234,7 +248,7 @@ fn evidence(plan: &Plan) -> String {
         Some(choice) => choice.speed.as_ref().map_or_else(String::new, |it| speed::basis(it, plan)),
         None => String::new(),
     };
-    wrap(&format!("Evidence: {on}{times}. {}.", versions(&plan.versions)), "", "  ")
+    format!("{on}{times}. {}.", versions(&plan.versions))
 }
 
 /// Of everything that the numbers depend on.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use vramfit_vgpu_schema::{Report, Time};
 
+use crate::units::duration;
+
 /// Kernels that a person is shown; the file has 200.
 const MOST_SHOWN: usize = 5;
 /// Characters of a kernel's name that a person is shown.
@@ -25,20 +27,34 @@ pub(super) fn lines(report: &Report, who: &str, gpus: usize) -> Vec<String> {
     lines
 }
 
-fn split(time: &Time) -> String {
+/// What a device's time went to, in seconds.
+pub(super) fn parts(time: &Time) -> [(f64, &'static str); 5] {
     let Time { total, busy, compute, memory, launch, transfer } = *time;
-    let parts = [
+    [
         (compute, "arithmetic"),
         (memory, "memory"),
         (launch, "launches"),
         (transfer, "transfers"),
         ((total - busy).max(0.0), "waiting for the host"),
-    ];
+    ]
+}
+
+fn split(time: &Time) -> String {
+    let parts = parts(time);
     let shown = parts.iter().filter(|(part, _)| *part > 0.0);
     shown.map(|(part, name)| format!("{name} {}", seconds(*part))).collect::<Vec<_>>().join(" + ")
 }
 
 fn costliest(report: &Report) -> Option<String> {
+    let by_name = kernels(report);
+    let shown = by_name.iter().take(MOST_SHOWN);
+    let shown: Vec<_> =
+        shown.map(|(name, share)| format!("{} {share:.0} %", short(name))).collect();
+    (!shown.is_empty()).then(|| format!("  costliest: {}", shown.join(", ")))
+}
+
+/// Kernels and the hundredths of the device's work that each takes, the costliest first.
+pub(super) fn kernels(report: &Report) -> Vec<(&str, f64)> {
     let all: f64 =
         report.time.iter().map(|it| it.compute + it.memory + it.launch + it.transfer).sum();
     let mut by_name = BTreeMap::<&str, f64>::new();
@@ -47,14 +63,11 @@ fn costliest(report: &Report) -> Option<String> {
     }
     let mut by_name: Vec<_> = by_name.into_iter().filter(|(_, seconds)| *seconds > 0.0).collect();
     by_name.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let shown = by_name.iter().take(MOST_SHOWN);
-    let shown: Vec<_> =
-        shown.map(|(name, part)| format!("{} {:.0} %", short(name), 100.0 * part / all)).collect();
-    (!shown.is_empty()).then(|| format!("  costliest: {}", shown.join(", ")))
+    by_name.into_iter().map(|(name, seconds)| (name, 100.0 * seconds / all)).collect()
 }
 
 /// A kernel's name without its type, its arguments and its namespaces' beginning.
-fn short(name: &str) -> String {
+pub(super) fn short(name: &str) -> String {
     let name = name.strip_prefix("void ").unwrap_or(name);
     let name = name.strip_prefix("at::native::").unwrap_or(name);
     match name.char_indices().nth(MOST_NAME) {
@@ -63,15 +76,8 @@ fn short(name: &str) -> String {
     }
 }
 
-/// `1.24 s`, `38.2 ms`, `7.5 µs`.
-fn seconds(seconds: f64) -> String {
-    if seconds >= 1.0 {
-        format!("{seconds:.2} s")
-    } else if seconds >= 1e-3 {
-        format!("{:.1} ms", seconds * 1e3)
-    } else {
-        format!("{:.1} µs", seconds * 1e6)
-    }
+pub(super) fn seconds(seconds: f64) -> String {
+    duration(seconds, 3)
 }
 
 #[cfg(test)]
@@ -105,8 +111,8 @@ mod tests {
         assert_eq!(
             lines(&report, "rank 1", 2),
             [
-                "rank 1: 2.00 s by the cost model on GPU 0 = arithmetic 1.20 s + memory 300.0 ms + \
-                 waiting for the host 500.0 ms",
+                "rank 1: 2.00 s by the cost model on GPU 0 = arithmetic 1.20 s + memory 300 ms + \
+                 waiting for the host 500 ms",
                 "  costliest: gemm 80 %, add(int) 20 %",
             ]
         );

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::tree::{Id, Tree};
-use super::{Action, Block, Event, Pool, Releaser, Segment, Snapshot, Trace};
+use super::{Action, Block, Event, Frame, Pool, Releaser, Segment, Snapshot, Stack, Trace};
 
 /// Devices that a snapshot may have: more than any machine.
 const MOST_DEVICES: usize = 1024;
+/// Frames of one stack that are kept, the innermost.
+const MOST_FRAMES: usize = 128;
 /// Most blocks and events together. Values may be named again and again, so that a small file could
 /// hold any number.
 const MOST_ITEMS: usize = 1 << 24;
@@ -27,15 +29,23 @@ pub(super) fn snapshot(tree: &Tree) -> Result<Snapshot, String> {
     if traces.len() > MOST_DEVICES {
         return Err(format!("it has {} devices", traces.len()));
     }
-    let mut reader = Reader { tree, items: 0, stacks: HashMap::new() };
+    let mut reader = Reader {
+        tree,
+        items: 0,
+        releasers: HashMap::new(),
+        known: HashMap::new(),
+        stacks: Vec::new(),
+    };
     let mut segments = reader.segments(root)?;
     let mut devices = Vec::new();
     for (device, trace) in (0..).zip(traces) {
         let (events, unknown_events) =
             reader.events(*trace).map_err(|reason| format!("device_traces[{device}]{reason}"))?;
         let segments = segments.remove(&u64::from(device)).unwrap_or_default();
+        let stacks = std::mem::take(&mut reader.stacks);
+        reader.known.clear();
         if !events.is_empty() {
-            devices.push(Trace { device, events, segments, unknown_events });
+            devices.push(Trace { device, events, stacks, segments, unknown_events });
         }
     }
     if devices.is_empty() {
@@ -61,7 +71,10 @@ fn settings(tree: &Tree, root: Id) -> String {
 struct Reader<'a> {
     tree: &'a Tree,
     items: usize,
-    stacks: HashMap<Id, Releaser>,
+    releasers: HashMap<Id, Releaser>,
+    /// Stacks of the device by the list that holds them, and themselves.
+    known: HashMap<Id, u32>,
+    stacks: Vec<Stack>,
 }
 
 impl Reader<'_> {
@@ -161,7 +174,29 @@ impl Reader<'_> {
         };
         let bytes = self.count(id, "size")?;
         address.checked_add(bytes).ok_or(" lies beyond all addresses")?;
-        Ok(Some(Event { action, address, bytes, stream: self.count_or(id, "stream", 0) }))
+        let stream = self.count_or(id, "stream", 0);
+        Ok(Some(Event { action, address, bytes, stream, stack: self.stack(id) }))
+    }
+
+    fn stack(&mut self, event: Id) -> Option<u32> {
+        let tree = self.tree;
+        let list = tree.field(event, "frames")?;
+        if let Some(index) = self.known.get(&list) {
+            return Some(*index);
+        }
+        let frame = |id: &Id| {
+            let text = |key| Some(tree.text(tree.field(*id, key)?)?.to_owned());
+            Frame {
+                file: text("filename").unwrap_or_default(),
+                line: u32::try_from(self.count_or(*id, "line", 0)).unwrap_or_default(),
+                function: text("name").unwrap_or_default(),
+            }
+        };
+        let stack = tree.list(list)?.iter().take(MOST_FRAMES).map(frame).collect();
+        let index = u32::try_from(self.stacks.len()).ok()?;
+        self.stacks.push(stack);
+        self.known.insert(list, index);
+        Some(index)
     }
 
     /// By the stack of calls, where there is one. Events share them.
@@ -171,7 +206,7 @@ impl Reader<'_> {
         let Some(frames) = tree.list(stack).filter(|frames| !frames.is_empty()) else {
             return Releaser::Unknown;
         };
-        *self.stacks.entry(stack).or_insert_with(|| {
+        *self.releasers.entry(stack).or_insert_with(|| {
             let name = |frame: &Id| tree.text(tree.field(*frame, "name")?);
             let empties = |name: &str| name == EMPTY_CACHE[0] || name.contains(EMPTY_CACHE[1]);
             match frames.iter().filter_map(name).any(empties) {

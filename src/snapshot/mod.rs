@@ -9,14 +9,17 @@ mod file;
 mod flush;
 mod history;
 mod json;
+mod peak;
 mod pickle;
 mod put_back;
 mod script;
+mod source;
 mod tree;
 
 use crate::units::Bytes;
 
 pub use history::History;
+pub use peak::{Kept, Peak, Phase, Sample};
 pub use script::{Begin, Lane, Operation, Script};
 
 /// A snapshot, as far as the allocator's behaviour depends on it.
@@ -35,6 +38,8 @@ pub struct Trace {
     pub device: u32,
     /// What was recorded, in order.
     pub events: Vec<Event>,
+    /// Calls that events came from; events of one place share them.
+    pub stacks: Vec<Stack>,
     /// What the allocator held after the last event, by address.
     pub segments: Vec<Segment>,
     /// Events of a kind that is not known here.
@@ -76,6 +81,21 @@ pub struct Block {
     pub active: bool,
 }
 
+/// Calls of Python, innermost first; empty on a thread of PyTorch's own, such as that of the backward
+/// pass.
+pub type Stack = Vec<Frame>;
+
+/// A call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Path of the file.
+    pub file: String,
+    /// Line, counted from 1.
+    pub line: u32,
+    /// Name of the function; `<module>` outside any.
+    pub function: String,
+}
+
 /// Something that the allocator did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -87,6 +107,8 @@ pub struct Event {
     pub bytes: u64,
     /// On which stream.
     pub stream: u64,
+    /// Where in the program, by its index among the trace's; none where that was not recorded.
+    pub stack: Option<u32>,
 }
 
 /// What the allocator can do.

@@ -162,7 +162,7 @@ mod tests {
     const LANE: u32 = 0;
 
     fn event(action: Action, address: u64, bytes: u64) -> Event {
-        Event { action, address, bytes, stream: 0 }
+        Event { action, address, bytes, stream: 0, stack: None }
     }
 
     fn segment(address: u64, bytes: u64, blocks: &[(u64, u64, bool)]) -> Segment {
@@ -177,7 +177,9 @@ mod tests {
     }
 
     fn script(segments: Vec<Segment>, events: Vec<Event>, begin: Begin) -> Script {
-        Trace { device: 0, events, segments, unknown_events: 0 }.history().script(begin)
+        Trace { device: 0, events, stacks: Vec::new(), segments, unknown_events: 0 }
+            .history()
+            .script(begin)
     }
 
     fn alloc(block: u32, bytes: u64) -> Operation {

@@ -3,6 +3,8 @@
 
 /// The comparisons with published measurements, and their page.
 mod accuracy;
+/// A browser that looks at pages.
+mod browser;
 /// What a campaign does with workers that fail in its midst.
 mod campaign;
 /// `vramfit check`.
@@ -31,10 +33,14 @@ mod gpu_check;
 mod harness;
 /// `vramfit lint`.
 mod lint;
+/// `--report`: pages for a browser.
+mod pages;
 /// `vramfit plan`: the document, its schema, and what it may be asked.
 mod plan;
 /// The files in `profiles/`, and a user's own.
 mod profiles;
+/// Scripted recordings of runs, healthy and not.
+mod recordings;
 /// `vramfit replay`.
 mod replay;
 /// `vramfit run`.
@@ -44,5 +50,9 @@ mod selective;
 mod speed;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.
 mod training;
+/// Programs with faults and without, watched.
+mod watch_faults;
+/// What detectors find in recordings.
+mod watch_findings;
 /// How the end of a worker is read and worded.
 mod worker;

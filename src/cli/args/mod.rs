@@ -10,6 +10,7 @@ mod plan;
 mod replay;
 mod run;
 mod shared;
+mod watch;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -23,6 +24,7 @@ pub(super) use plan::{Objective, PlanArgs};
 pub(super) use replay::ReplayArgs;
 pub(super) use run::{RunArgs, UnknownSizes};
 pub(super) use shared::{DeviceArgs, MeasuringArgs, WorkloadArgs};
+pub(super) use watch::WatchArgs;
 
 /// Plans the memory of a training run before it starts
 ///
@@ -48,6 +50,7 @@ pub(super) enum Command {
     Check(CheckArgs),
     Export(ExportArgs),
     Run(RunArgs),
+    Watch(WatchArgs),
     Replay(ReplayArgs),
     Lint(LintArgs),
     Doctor(DoctorArgs),

@@ -108,6 +108,10 @@ pub(in crate::cli) struct PlanArgs {
     /// Write the plan as JSON to a file, for `vramfit check --plan` and `vramfit export`
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(in crate::cli) output: Option<PathBuf>,
+
+    /// Write the plan as one page with charts (HTML, for a browser) to a file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(in crate::cli) report: Option<PathBuf>,
 }
 
 /// What the recommended setting is best at.

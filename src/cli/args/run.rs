@@ -43,7 +43,8 @@ pub(in crate::cli) struct RunArgs {
     )]
     pub(in crate::cli) unknown_sizes: UnknownSizes,
 
-    /// Write what each process did on the virtual GPU as JSON to a file
+    /// Write what each process did on the virtual GPU to a file: as one page with charts if its name ends
+    /// with .html, else as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(in crate::cli) report: Option<PathBuf>,
 

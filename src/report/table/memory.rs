@@ -9,20 +9,9 @@ const BAR: usize = 40;
 
 /// The parts of the peak, and a bar of how much of the budget they take.
 pub(super) fn stack(memory: &Memory, budget: Bytes) -> String {
-    // Parts are whole at different times; activations are what is gone by the time others are.
-    let gone = memory.not_together();
-    let parts = [
-        ("context", memory.context),
-        ("weights", memory.weights),
-        ("gradients", memory.gradients),
-        ("optimizer state", memory.optimizer_state),
-        ("activations", memory.activations.saturating_sub(gone)),
-        ("workspace", memory.workspace),
-        ("fragmentation", memory.fragmentation()),
-    ];
     let mut grid = grid();
     let mut below = Bytes::ZERO;
-    for (name, bytes) in parts {
+    for (name, bytes) in parts(memory) {
         grid.add_row([name.to_owned(), bytes.to_string(), bar(below, bytes, budget)]);
         below = below + bytes;
     }
@@ -31,14 +20,36 @@ pub(super) fn stack(memory: &Memory, budget: Bytes) -> String {
     grid.add_row(["device peak".to_owned(), memory.device_peak.to_string(), of]);
     right(&mut grid, &[1]);
     let mut text = format!("Memory at the peak\n{}", indent(&grid.to_string()));
-    if gone > Bytes::ZERO {
-        let earlier = format!(
-            "activations are {} when the forward pass ends; at the peak {gone} of them are gone",
-            memory.activations
-        );
+    if let Some(earlier) = earlier(memory) {
         text += &format!("\n{}", wrap(&earlier, "  ", "  "));
     }
     text
+}
+
+/// What a device peak is made of, by name; together they are the peak.
+pub(in crate::report) fn parts(memory: &Memory) -> [(&'static str, Bytes); 7] {
+    // Parts are whole at different times; activations are what is gone by the time others are.
+    let gone = memory.not_together();
+    [
+        ("context", memory.context),
+        ("weights", memory.weights),
+        ("gradients", memory.gradients),
+        ("optimizer state", memory.optimizer_state),
+        ("activations", memory.activations.saturating_sub(gone)),
+        ("workspace", memory.workspace),
+        ("fragmentation", memory.fragmentation()),
+    ]
+}
+
+/// That there were more activations than at the peak, if there were.
+pub(in crate::report) fn earlier(memory: &Memory) -> Option<String> {
+    let gone = memory.not_together();
+    (gone > Bytes::ZERO).then(|| {
+        format!(
+            "activations are {} when the forward pass ends; at the peak {gone} of them are gone",
+            memory.activations
+        )
+    })
 }
 
 /// Cells from `below` on that stand for `bytes` of `budget`.

@@ -37,8 +37,8 @@ pub(super) fn of_choice(choice: &Choice, plan: &Plan) -> Option<String> {
     Some(text)
 }
 
-/// The parts of a step's time in words, the largest first.
-fn shares(split: &StepTime) -> String {
+/// The parts of a step's time, each in hundredths of all, the largest first.
+pub(in crate::report) fn parts(split: &StepTime) -> [(f64, &'static str); 5] {
     let mut parts = [
         (percent(split, split.compute), "arithmetic"),
         (percent(split, split.memory), "memory"),
@@ -47,6 +47,12 @@ fn shares(split: &StepTime) -> String {
         (percent(split, split.host), "waiting for the host"),
     ];
     parts.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    parts
+}
+
+/// The parts in words.
+fn shares(split: &StepTime) -> String {
+    let parts = parts(split);
     let shown = parts.iter().filter(|(share, _)| *share >= SHOWN);
     shown.map(|(share, what)| format!("{share:.0} % {what}")).collect::<Vec<_>>().join(", ")
 }
@@ -59,7 +65,7 @@ fn percent(split: &StepTime, part: f64) -> f64 {
 }
 
 /// What would help where one part dominates.
-fn advice(split: &StepTime, choice: &Choice) -> Option<&'static str> {
+pub(in crate::report) fn advice(split: &StepTime, choice: &Choice) -> Option<&'static str> {
     let share = |part| percent(split, part);
     if share(split.host) + share(split.launch) >= KEEPS_WAITING {
         return Some(
@@ -82,7 +88,7 @@ fn advice(split: &StepTime, choice: &Choice) -> Option<&'static str> {
 }
 
 /// What the column of [`rate`] is headed by.
-pub(super) fn rates(choice: &Choice) -> &'static str {
+pub(in crate::report) fn rates(choice: &Choice) -> &'static str {
     match choice.speed.as_ref().and_then(|speed| speed.tokens_per_second) {
         Some(_) => "tokens/s",
         None => "samples/s",
@@ -90,7 +96,7 @@ pub(super) fn rates(choice: &Choice) -> &'static str {
 }
 
 /// Tokens per second where samples have a length, else samples.
-pub(super) fn rate(choice: &Choice) -> String {
+pub(in crate::report) fn rate(choice: &Choice) -> String {
     choice.speed.as_ref().map_or_else(
         || "-".to_owned(),
         |speed| {
@@ -101,7 +107,7 @@ pub(super) fn rate(choice: &Choice) -> String {
 }
 
 /// Samples per second of a rung against those of the rung before.
-pub(super) fn change(before: Option<&Speed>, now: Option<&Speed>) -> String {
+pub(in crate::report) fn change(before: Option<&Speed>, now: Option<&Speed>) -> String {
     let (Some(before), Some(now)) = (before, now) else { return String::new() };
     let rate = |speed: &Speed| speed.samples_per_second.value;
     match rate(now) / rate(before) {
@@ -136,7 +142,7 @@ pub(super) fn front(plan: &Plan) -> Option<String> {
 }
 
 /// How the speeds are known, for the end of a sentence.
-pub(super) fn basis(speed: &Speed, plan: &Plan) -> String {
+pub(in crate::report) fn basis(speed: &Speed, plan: &Plan) -> String {
     match (speed.basis, plan.grounds.step_time.because.first()) {
         (SpeedBasis::Measured, _) => String::new(),
         (SpeedBasis::Modelled, None) => ", and times are modelled".to_owned(),

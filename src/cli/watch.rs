@@ -54,10 +54,11 @@ fn live(args: &WatchArgs, catalog: &Catalog, output: &Output) -> Result<ExitCode
     let place = Place::choose(args, catalog, output)?;
     let findings = args.findings.as_deref().map(Destination::open).transpose()?;
     let snapshots = args.snapshot.as_deref().map(|it| prepare_snapshots(it, output)).transpose()?;
-    let hooks = Hooks::lay_out(args.stacks || place.virtual_gpu().is_some())?;
+    let meter = place.meter();
+    let all_virtual = meter.gpus().iter().all(|gpu| gpu.virtual_gpu);
+    let hooks = Hooks::lay_out(args.stacks || all_virtual)?;
     let mut command = command(args, &place, &hooks)?;
     command.envs(snapshots.as_ref().map(Snapshots::environment));
-    let meter = place.meter();
     let watched = Watched {
         schema: RECORDING_SCHEMA,
         vramfit: env!("CARGO_PKG_VERSION").to_owned(),

@@ -65,10 +65,10 @@ impl Watching {
     /// Begins, before the program is started.
     ///
     /// # Errors
-    /// When the record cannot be written, or no thread can be started.
+    /// When no thread can be started.
     pub fn begin(setup: Setup, tell: impl Fn(Told<'_>) + Send + 'static) -> Result<Self, Error> {
         let (messages, received) = channel();
-        let mut watcher = Watcher::new(setup, tell)?;
+        let mut watcher = Watcher::new(setup, tell);
         let thread = thread::Builder::new()
             .name("watch".to_owned())
             .spawn(move || watcher.run(&received))
@@ -114,12 +114,10 @@ struct Watcher<T> {
 }
 
 impl<T: Fn(Told<'_>)> Watcher<T> {
-    fn new(setup: Setup, tell: T) -> Result<Self, Error> {
-        let Setup { watched, meter, hooks, mut record, interval } = setup;
-        if let Some(record) = &mut record {
-            record.append(&[Entry { at: 0.0, event: Event::Watched(watched.clone()) }])?;
-        }
-        Ok(Self {
+    fn new(setup: Setup, tell: T) -> Self {
+        let Setup { watched, meter, hooks, record, interval } = setup;
+        let first = Entry { at: 0.0, event: Event::Watched(watched.clone()) };
+        let mut watcher = Self {
             meter,
             hooks,
             record,
@@ -129,7 +127,9 @@ impl<T: Fn(Told<'_>)> Watcher<T> {
             program: None,
             announced: BTreeSet::new(),
             look_next: Instant::now() + FINDING_INTERVAL,
-        })
+        };
+        watcher.write(&[first]);
+        watcher
     }
 
     fn run(&mut self, messages: &Receiver<Message>) -> Recording {
@@ -169,12 +169,17 @@ impl<T: Fn(Told<'_>)> Watcher<T> {
             let event = Event::Ended { status: status.code(), signal: status.signal() };
             entries.push(Entry { at: self.hooks.now(), event });
         }
-        if let Some(Err(error)) = self.record.as_mut().map(|record| record.append(&entries)) {
-            self.record = None;
-            (self.tell)(Told::RecordLost(&error));
-        }
+        self.write(&entries);
         for entry in entries {
             self.history.add(entry);
+        }
+    }
+
+    /// Adds to the record. A full disk ends that, and nothing else.
+    fn write(&mut self, entries: &[Entry]) {
+        if let Some(Err(error)) = self.record.as_mut().map(|record| record.append(entries)) {
+            self.record = None;
+            (self.tell)(Told::RecordLost(&error));
         }
     }
 

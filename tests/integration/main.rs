@@ -42,5 +42,7 @@ mod selective;
 mod speed;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.
 mod training;
+/// `vramfit watch`: what it records, tells, and leaves alone.
+mod watch;
 /// How the end of a worker is read and worded.
 mod worker;

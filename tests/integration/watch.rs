@@ -188,7 +188,8 @@ fn a_program_is_told_of_its_own_peak_and_not_of_ours() {
     assert!(watched.stdout.ends_with("True\n"), "{watched:?}");
     let events = events(&watched);
     let peaks: Vec<_> = of(&events, "step").map(|it| it["allocated_peak"].as_u64()).collect();
-    assert!(peaks.is_sorted_by(|a, b| a > b), "each step has a peak of its own: {peaks:?}");
+    // Before the first one there was neither the optimizer's state nor cuBLAS's workspace.
+    assert!(peaks[1..].is_sorted_by(|a, b| a > b), "each step has a peak of its own: {peaks:?}");
 }
 
 #[test]
@@ -202,7 +203,8 @@ fn what_is_held_is_told_by_the_line_that_made_it() {
     };
     let held: Vec<_> =
         of(&events, "kept").map(|it| (it["step"].as_u64().unwrap(), of_line(it))).collect();
-    assert_eq!(held, [(5, 5), (10, 10), (20, 20), (21, 21)]);
+    // And the batch itself.
+    assert_eq!(held, [(5, 6), (10, 11), (20, 21), (21, 22)]);
     let last = of(&events, "kept").last().unwrap();
     let operators: Vec<_> =
         last["places"].as_array().unwrap().iter().map(|it| &it["operator"]).collect();
@@ -299,8 +301,7 @@ fn each_of_several_optimizers_has_stepped_when_a_step_is_told() {
         for step in range(40):\n    one.step(); one.step(); two.step()\n";
     let events = events(&python(&[], program).run());
     // Of the one that is used no longer nobody waits for ever.
-    let last = *steps(&events).last().unwrap();
-    assert!((30..=60).contains(&last), "{last}");
+    assert_eq!(steps(&events).last(), Some(&41));
 }
 
 const NO_PYTHON: &str = "VRAMFIT_PYTHON names no Python with PyTorch; run `make setup`";

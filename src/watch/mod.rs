@@ -25,4 +25,4 @@ pub use recording::{
     Step, Watched,
 };
 pub use summary::{GpuSummary, ProcessSummary, Summary};
-pub use watching::{Setup, Told, Watching};
+pub use watching::{Seen, Setup, Told, Watching};

@@ -194,8 +194,11 @@ fn a_program_is_told_of_its_own_peak_and_not_of_ours() {
 
 #[test]
 fn what_is_held_is_told_by_the_line_that_made_it() {
-    let program = trains("x = batch.cuda(); kept.append(x * 2)", 21);
-    let events = events(&python(&[], &program).run());
+    let program = trains("x = batch.cuda(); kept.append(x * 2)", 21)
+        + "import sys; print('torch._inductor' in sys.modules)\n";
+    let run = python(&[], &program).run();
+    assert_eq!(run.stdout, "False\n", "what takes seconds to import is left alone: {run:?}");
+    let events = events(&run);
     let of_line = |event: &Value| {
         let places = event["places"].as_array().unwrap().iter();
         let kept = places.filter(|it| it["place"] == "program.py:11");

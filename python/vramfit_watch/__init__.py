@@ -2,7 +2,8 @@
 
     after_torch -> steps: optimizers, loaders    -> lines: JSON lines in a file of the process
                    passes: models in evaluation     (an `Entry` of src/watch/recording.rs each)
-                   kept: what is held, by line        ^
+                   graphs: those that are held        ^
+                   kept: what is held, by line        |
                    memory: the allocator's numbers ---'
 
 `VRAMFIT_WATCH_FOLDER` names the folder for the files; without it nothing is done. It needs PyTorch

@@ -10,6 +10,7 @@ from torch.optim import optimizer as optim
 
 from vramfit_torch.clock import Stamp
 
+from .graphs import Graphs
 from .kept import Kept
 from .lines import Lines, harmless
 from .loading import Loading
@@ -26,10 +27,17 @@ class Steps:
     """Those of one process."""
 
     def __init__(
-        self, lines: Lines, memory: Memory, loading: Loading, passes: Passes, kept: Kept
+        self,
+        lines: Lines,
+        memory: Memory,
+        graphs: Graphs,
+        loading: Loading,
+        passes: Passes,
+        kept: Kept,
     ) -> None:
         self.lines = lines
         self.memory = memory
+        self.graphs = graphs
         self.loading = loading
         self.passes = passes
         self.kept = kept
@@ -99,4 +107,5 @@ class Steps:
             reserved=held.reserved,
             retries=held.retries,
             collected=[it["collections"] for it in gc.get_stats()][:3],
+            graphs=self.graphs.count(),
         )

@@ -11,6 +11,7 @@ import torch
 from vramfit_torch import about, allocator, ending
 
 from . import loading
+from .graphs import Graphs
 from .kept import Kept
 from .lines import Lines, harmless, say_once
 from .memory import Memory
@@ -26,11 +27,13 @@ class Watching:
         memory = Memory()
         self.passes = Passes(lines, memory)
         self.kept = Kept(lines, stacks)
-        self.steps = Steps(lines, memory, loading.begin(), self.passes, self.kept)
+        self.graphs = Graphs()
+        waited = loading.begin()
+        self.steps = Steps(lines, memory, self.graphs, waited, self.passes, self.kept)
 
     def begin_in_child(self) -> None:
         """A forked child has its parent's notes."""
-        for part in (self.lines, self.passes, self.kept, self.steps):
+        for part in (self.lines, self.passes, self.graphs, self.kept, self.steps):
             part.begin()
 
     @harmless
@@ -74,6 +77,7 @@ def begin(folder: str) -> None:
     watching = Watching(lines, os.environ.get("VRAMFIT_WATCH_STACKS") == "on")
     watching.steps.watch()
     watching.passes.watch()
+    watching.graphs.watch()
     # What makes PyTorch load CUDA must not happen now, only once the program does so.
     torch.cuda._lazy_call(watching.attach)
     os.register_at_fork(after_in_child=watching.begin_in_child)

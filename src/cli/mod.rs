@@ -7,6 +7,7 @@ mod choose_gpu;
 mod completions;
 mod contexts;
 mod doctor;
+mod equivalence;
 mod export;
 mod gpu_check;
 mod gpus;
@@ -70,6 +71,7 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
             | Command::Run(_)
             | Command::Watch(_)
             | Command::Replay(_)
+            | Command::Equivalence(_)
     );
     if measures && env::current_dir().is_err() {
         // Programs that are started there fail in ways that are harder to read.
@@ -83,6 +85,7 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
         Command::Watch(args) => return watch::run(args, &Catalog::load()?, output),
         Command::Replay(args) => replay::run(args, &Catalog::load()?, output),
         Command::Doctor(args) => doctor::run(args, &Catalog::load()?, output),
+        Command::Equivalence(args) => equivalence::run(args, &Catalog::load()?, output),
         Command::Export(args) => export::run(args, output),
         Command::Lint(args) => lint::run(args, output),
         Command::Gpus(args) => gpus::run(args, &Catalog::load()?, output),

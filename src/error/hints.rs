@@ -49,6 +49,9 @@ pub(super) fn hints(kind: &ErrorKind) -> Vec<String> {
         ErrorKind::ReplayFailed { .. } => {
             "it is replayed by PyTorch: `VRAMFIT_PYTHON` names a Python that has it".to_owned()
         }
+        ErrorKind::EquivalenceFailed { .. } => {
+            "it is PyTorch that trains: `VRAMFIT_PYTHON` names a Python that has it".to_owned()
+        }
         ErrorKind::InTheWay { .. } => "name another with `--output`".to_owned(),
         ErrorKind::TemporaryFolder { .. } => {
             "the dynamic linker would cut it there; set TMPDIR to another folder".to_owned()

@@ -201,6 +201,12 @@ pub enum ErrorKind {
         /// Why.
         reason: String,
     },
+    /// A small training that no answer came of.
+    #[error("the training ended without an answer: {reason}")]
+    EquivalenceFailed {
+        /// Why.
+        reason: String,
+    },
     /// A file that is not to be overwritten.
     #[error("`{}` is in the way: {reason}", path.display())]
     InTheWay {

@@ -76,6 +76,7 @@ impl ErrorKind {
             | Self::PythonMissing { .. }
             | Self::NothingMeasured { .. }
             | Self::ReplayFailed { .. }
+            | Self::EquivalenceFailed { .. }
             | Self::Interrupted
             | Self::NoRealGpu
             | Self::NothingToWatch

@@ -1,9 +1,10 @@
-//! A plan, a comparison, a replay, a run on a virtual GPU, the findings in scripts, a watched run or a machine in a person's
-//! or a program's eyes.
+//! What was found out, in a person's or a program's eyes: a plan, a comparison, a replay, a run on a
+//! virtual GPU, a watched run, a small training, a machine, or traps in scripts.
 
 mod comparison;
 mod contexts;
 mod doctor;
+mod equivalence;
 mod json;
 mod lint;
 mod paint;
@@ -18,6 +19,7 @@ use crate::plan::Plan;
 
 pub use comparison::{compared, comparison};
 pub use doctor::doctor;
+pub use equivalence::equivalence;
 pub use lint::{LINT_SCHEMA, LintDocument, LintSummary, lint, sarif};
 pub use paint::painted;
 pub use replay::{

@@ -171,7 +171,6 @@ fn times(count: u64) -> String {
 mod tests {
     use super::*;
     use crate::units::Bytes;
-    use crate::watch::Fault;
 
     fn document(findings: Vec<FoundFault>) -> WatchDocument {
         let gpu = GpuSummary {
@@ -224,19 +223,15 @@ mod tests {
     #[test]
     fn what_is_found_comes_with_its_numbers_and_what_to_do() {
         let finding = FoundFault {
+            fault: "leak".to_owned(),
             confidence: 0.95,
+            from: 0.0,
+            until: 1.0,
+            pid: Some(7),
             headline: "it leaks".to_owned(),
             evidence: vec!["so much".to_owned()],
             remedies: vec!["stop".to_owned()],
-            ..FoundFault::of(&Finding {
-                fault: Fault::Leak,
-                confidence: 0.0,
-                from: 0.0,
-                until: 1.0,
-                pid: Some(7),
-            })
         };
-        assert_eq!(finding.fault, "leak");
         let mut document = document(vec![finding]);
         document.summary.processes[0].pid = 7;
         let told = ["it leaks (confidence 95 %)", "  so much", "  > stop"];

@@ -173,6 +173,10 @@ pub struct Step {
     /// Collections of Python's garbage that have run in the process so far, by generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collected: Option<Collected>,
+    /// Graphs that a backward pass has gone through and that are held still: of each, the root or one
+    /// of the few nodes below it. One or two in a healthy loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graphs: Option<u64>,
 }
 
 /// How often Python's collector of cyclic garbage has run, for each of its generations.

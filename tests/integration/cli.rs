@@ -19,6 +19,7 @@ fn each_command_has_its_help() {
     Test::new(&["replay", "--help"]).stdout_snapshot("help_replay").status(0);
     Test::new(&["lint", "--help"]).stdout_snapshot("help_lint").status(0);
     Test::new(&["doctor", "--help"]).stdout_snapshot("help_doctor").status(0);
+    Test::new(&["equivalence", "--help"]).stdout_snapshot("help_equivalence").status(0);
     Test::new(&["gpus", "--help"]).stdout_snapshot("help_gpus").status(0);
     Test::new(&["models", "--help"]).stdout_snapshot("help_models").status(0);
 }

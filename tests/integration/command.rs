@@ -136,9 +136,9 @@ fn a_script_and_a_function_get_the_same_plan_which_then_holds() {
     let run = plan(&ask, &words).file("train.py", TRAIN).run();
     assert_eq!((run.status, run.stderr.as_str()), (Some(0), ""), "{run:?}");
     let of_command = json(&run);
-    let of_function = ["plan", "--target-batch", TARGET, "--precision", "fp32"];
-    let function = [&of_function[..], &ask].concat();
-    let of_function = vramfit(&[&function[..], &["--workload", "f.py:workload"]].concat())
+    let plain = ["--precision", "fp32", "--checkpoint", "none", "--workload", "f.py:workload"];
+    let of_function = ["plan", "--target-batch", TARGET];
+    let of_function = vramfit(&[&of_function[..], &ask, &plain].concat())
         .file("f.py", FUNCTION)
         .env("VRAMFIT_PYTHON", &python)
         .run();
@@ -356,12 +356,10 @@ fn each_rank_of_torchrun_has_a_gpu_and_the_target_is_shared() {
     let torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"];
     let words = ["ddp.py", "--batch-size", "{micro_batch}", "--accum", "{accumulation}"];
     let command = [&[python.as_str()], &torchrun[..], &words].concat();
-    let run = vramfit(
-        &[&["plan", "--json", "--target-batch", "128", "--vram", "2GiB", "--"], &command[..]]
-            .concat(),
-    )
-    .file("ddp.py", &script)
-    .run();
+    let goal = ["plan", "--json", "--target-batch", "128", "--objective", "micro-batch"];
+    let run = vramfit(&[&goal[..], &["--vram", "2GiB", "--"], &command].concat())
+        .file("ddp.py", &script)
+        .run();
     assert_eq!((run.status, run.stderr.as_str()), (Some(0), ""), "{run:?}");
     let plan = json(&run);
     assert_eq!(plan["goal"]["world_size"], 2);

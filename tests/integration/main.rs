@@ -15,6 +15,8 @@ mod command;
 mod contexts;
 /// `vramfit doctor`.
 mod doctor;
+/// `vramfit equivalence`.
+mod equivalence;
 /// `vramfit export`: what it writes, and that frameworks train by it as planned.
 mod export;
 /// The fake worker.
@@ -33,6 +35,8 @@ mod lint;
 mod plan;
 /// The files in `profiles/`, and a user's own.
 mod profiles;
+/// Scripted recordings of runs, healthy and not.
+mod recordings;
 /// `vramfit replay`.
 mod replay;
 /// `vramfit run`.
@@ -44,5 +48,9 @@ mod speed;
 mod training;
 /// `vramfit watch`: what it records, tells, and leaves alone.
 mod watch;
+/// Programs with faults and without, watched.
+mod watch_faults;
+/// What detectors find in recordings.
+mod watch_findings;
 /// How the end of a worker is read and worded.
 mod worker;

@@ -2,6 +2,7 @@
 
 mod check;
 mod doctor;
+mod equivalence;
 mod export;
 mod gpu_check;
 mod lint;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(super) use check::CheckArgs;
 pub(super) use doctor::DoctorArgs;
+pub(super) use equivalence::{EquivalenceArgs, Only, TrainedOn};
 pub(super) use export::ExportArgs;
 pub(super) use gpu_check::{GpuCheckArgs, Points};
 pub(super) use lint::LintArgs;
@@ -52,6 +54,7 @@ pub(super) enum Command {
     Replay(ReplayArgs),
     Lint(LintArgs),
     Doctor(DoctorArgs),
+    Equivalence(EquivalenceArgs),
     Gpus(GpusArgs),
     Models(ModelsArgs),
     #[command(hide = true)]

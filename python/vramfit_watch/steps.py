@@ -27,18 +27,12 @@ class Steps:
     """Those of one process."""
 
     def __init__(
-        self,
-        lines: Lines,
-        memory: Memory,
-        graphs: Graphs,
-        loading: Loading,
-        passes: Passes,
-        kept: Kept,
+        self, lines: Lines, memory: Memory, graphs: Graphs, passes: Passes, kept: Kept
     ) -> None:
         self.lines = lines
         self.memory = memory
         self.graphs = graphs
-        self.loading = loading
+        self.loading = Loading()
         self.passes = passes
         self.kept = kept
         self.begin()
@@ -58,6 +52,7 @@ class Steps:
     def watch(self) -> None:
         """Counts from now on."""
         optim.register_optimizer_step_post_hook(self.after_step)
+        self.loading.watch()
 
     @harmless
     def after_step(self, optimizer: Any, *_: Any) -> None:

@@ -53,6 +53,7 @@ fn replay(path: &Path, args: &WatchArgs, output: &Output) -> Result<ExitStatus, 
 fn live(args: &WatchArgs, catalog: &Catalog, output: &Output) -> Result<ExitCode, Error> {
     let place = Place::choose(args, catalog, output)?;
     let findings = args.findings.as_deref().map(Destination::open).transpose()?;
+    let report = args.report.as_deref().map(Destination::open).transpose()?;
     let snapshots = args.snapshot.as_deref().map(|it| prepare_snapshots(it, output)).transpose()?;
     let meter = place.meter();
     let all_virtual = meter.gpus().iter().all(|gpu| gpu.virtual_gpu);
@@ -77,7 +78,7 @@ fn live(args: &WatchArgs, catalog: &Catalog, output: &Output) -> Result<ExitCode
     })?;
     let seen = watching.end(status);
     if let Some(gpu) = place.virtual_gpu() {
-        tell_run(args, gpu, status, begun, output);
+        tell_run(args, gpu, (status, begun), report.as_ref(), output);
     }
     if let Some(snapshots) = snapshots {
         tell_snapshots(snapshots, output);
@@ -157,6 +158,7 @@ fn of_a_virtual_gpu(args: &WatchArgs) -> Option<&'static str> {
         (device.reserve.is_some(), "--reserve"),
         (device.margin.is_some(), "--margin"),
         (args.gpus.is_some(), "--gpus"),
+        (args.report.is_some(), "--report"),
     ];
     given.into_iter().find_map(|(given, flag)| given.then_some(flag))
 }
@@ -193,14 +195,17 @@ fn tell(told: &Told<'_>) {
 fn tell_run(
     args: &WatchArgs,
     gpu: &VirtualGpu,
-    status: ProcessStatus,
-    begun: Instant,
+    (status, begun): (ProcessStatus, Instant),
+    report: Option<&Destination>,
     output: &Output,
 ) {
     let seen = read_run_reports(gpu.folder());
     let document = run_document(&args.command, gpu, &seen, status, begun);
     for line in run_summary(&document, &seen, false) {
         output.say(&format!("vramfit: {line}"));
+    }
+    if let Some(Err(error)) = report.map(|file| output.json_to(&document, file)) {
+        output.error(&error);
     }
 }
 

@@ -145,7 +145,7 @@ fn name(process: &ProcessSummary, alone: bool) -> String {
 
 /// Where nothing was found, what that rests on.
 fn nothing(summary: &Summary) -> String {
-    match summary.processes.iter().map(|it| it.steps).sum() {
+    match summary.processes.iter().map(|it| it.steps).max().unwrap_or(0) {
         0 => "nothing found; no optimizer step of PyTorch was seen".to_owned(),
         1 => "nothing found in 1 step".to_owned(),
         steps => format!("nothing found in {} steps", count(steps)),

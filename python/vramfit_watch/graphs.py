@@ -15,8 +15,8 @@ import torch
 
 from .lines import harmless
 
-# A loss is often scaled or divided before its backward pass, and an output lies below the loss: nodes
-# so far below the root, and so many, are looked at.
+# A loss is often scaled or divided before its backward pass, and an output lies below the loss:
+# nodes so far below the root, and so many, are looked at.
 DEPTH, MOST_NODES = 4, 12
 _KEY = "vramfit"
 
@@ -52,7 +52,8 @@ class Graphs:
     @harmless
     def before_backward(self, tensors: Any) -> None:
         """A backward pass is about to begin at these tensors."""
-        roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+        # Of an iterator, which can be gone through once, nothing is taken.
+        roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         mark = Mark()
         self.held.add(mark)
         nodes = [node for it in roots if (node := getattr(it, "grad_fn", None)) is not None]

@@ -24,23 +24,20 @@ class Loading(threading.local):
         seconds, self.seconds = self.seconds, 0.0
         return seconds
 
+    def watch(self) -> None:
+        """Watches `torch.utils.data.DataLoader` from now on."""
+        next_of = dataloader._BaseDataLoaderIter.__next__
 
-def begin() -> Loading:
-    """Watches `torch.utils.data.DataLoader` from now on."""
-    loading = Loading()
-    next_of = dataloader._BaseDataLoaderIter.__next__
+        @functools.wraps(next_of)
+        def timed(iterator: Any) -> Any:
+            if self.depth:
+                return next_of(iterator)
+            self.depth += 1
+            begun = Stamp.now()
+            try:
+                return next_of(iterator)
+            finally:
+                self.depth -= 1
+                self.seconds += begun.until(Stamp.now()).seconds
 
-    @functools.wraps(next_of)
-    def timed(iterator: Any) -> Any:
-        if loading.depth:
-            return next_of(iterator)
-        loading.depth += 1
-        begun = Stamp.now()
-        try:
-            return next_of(iterator)
-        finally:
-            loading.depth -= 1
-            loading.seconds += begun.until(Stamp.now()).seconds
-
-    dataloader._BaseDataLoaderIter.__next__ = timed  # type: ignore[method-assign]
-    return loading
+        dataloader._BaseDataLoaderIter.__next__ = timed  # type: ignore[method-assign]

@@ -10,7 +10,6 @@ import torch
 
 from vramfit_torch import about, allocator, ending
 
-from . import loading
 from .graphs import Graphs
 from .kept import Kept
 from .lines import Lines, harmless, say_once
@@ -28,8 +27,7 @@ class Watching:
         self.passes = Passes(lines, memory)
         self.kept = Kept(lines, stacks)
         self.graphs = Graphs()
-        waited = loading.begin()
-        self.steps = Steps(lines, memory, self.graphs, waited, self.passes, self.kept)
+        self.steps = Steps(lines, memory, self.graphs, self.passes, self.kept)
 
     def begin_in_child(self) -> None:
         """A forked child has its parent's notes."""

@@ -62,11 +62,15 @@ pub(in crate::cli) struct WatchArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(in crate::cli) snapshot: Option<PathBuf>,
 
+    /// Write what each process did on a virtual GPU as JSON to a file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(in crate::cli) report: Option<PathBuf>,
+
     /// Run nothing, and look at what an earlier run recorded
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["command", "record", "snapshot"],
+        conflicts_with_all = ["command", "record", "snapshot", "report"],
         help_heading = "Output"
     )]
     pub(in crate::cli) replay: Option<PathBuf>,

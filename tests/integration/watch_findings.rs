@@ -511,6 +511,7 @@ fn arbitrary_event() -> impl Strategy<Value = Event> {
                         retries,
                         collected: None,
                         graphs,
+                        retains_graph: false,
                     })
                 })
             },

@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 import functools
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import torch
@@ -82,7 +84,7 @@ class Kept:
             return
         sizes: dict[Where, int] = defaultdict(int)
         counts: dict[Where, int] = defaultdict(int)
-        for segment in torch.cuda.memory._snapshot()["segments"]:
+        for segment in _snapshot()["segments"]:
             for block in segment["blocks"]:
                 if block["state"] != "active_allocated":
                     continue
@@ -97,6 +99,20 @@ class Kept:
             for where in sorted(chosen, key=lambda it: (-sizes[it], it))
         ]
         self.lines.write("kept", pid=self.lines.pid, step=self.step, places=places)
+
+
+def _snapshot() -> Frame:
+    """The allocator's blocks. PyTorch asks Inductor for the lines behind compiled code, and would
+    import it for that, which takes seconds, where the program has compiled nothing."""
+    if "torch._inductor" in sys.modules:
+        return torch.cuda.memory._snapshot()
+    stand_in = SimpleNamespace()
+    torch._inductor = stand_in
+    try:
+        return torch.cuda.memory._snapshot()
+    finally:
+        if torch._inductor is stand_in:
+            del torch._inductor
 
 
 def _largest(sizes: dict[Where, int]) -> list[Where]:

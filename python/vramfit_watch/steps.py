@@ -18,9 +18,9 @@ from .memory import Memory
 from .pace import Pace
 from .passes import Passes
 
-# An optimizer that is so many steps behind is not waited for any more: it may be used no longer, or
-# seldom.
-PATIENCE = 24
+# An optimizer is not waited for any more when the others have made so many steps without it: it may
+# be used no longer, or seldom.
+PATIENCE = 8
 
 
 class Steps:
@@ -45,8 +45,10 @@ class Steps:
 
     def begin(self) -> None:
         """None is known yet of this process."""
-        # By id: an optimizer may refuse to be hashed.
-        self.counts: dict[int, int] = {}
+        # Steps, and all optimizers' steps at the last of them, by id: an optimizer may refuse to be
+        # hashed.
+        self.counts: dict[int, tuple[int, int]] = {}
+        self.all = 0
         self.step = 0
         self.pace = Pace()
         self.last: Stamp | None = None
@@ -62,11 +64,7 @@ class Steps:
         """An optimizer has stepped. Of several, the one that is furthest behind counts."""
         if torch.compiler.is_compiling() or not torch.cuda.is_initialized():
             return
-        counts = self.counts
-        counts[id(optimizer)] = counts.get(id(optimizer), self.step) + 1
-        if counts[id(optimizer)] > self.step + PATIENCE:
-            self.counts = counts = {key: n for key, n in counts.items() if n > self.step}
-        step = min(counts.values())
+        step = self._count(optimizer)
         if step <= self.step:
             return
         self.step = step
@@ -78,6 +76,16 @@ class Steps:
         else:
             self.untold = now
         self.kept.after_step(step)
+
+    def _count(self, optimizer: Any) -> int:
+        """Steps of the optimizer that is furthest behind, with this one."""
+        self.all += 1
+        count, _ = self.counts.get(id(optimizer), (self.step, 0))
+        self.counts[id(optimizer)] = count + 1, self.all
+        oldest = self.all - PATIENCE * len(self.counts)
+        if any(last < oldest for _, last in self.counts.values()):
+            self.counts = {key: it for key, it in self.counts.items() if it[1] >= oldest}
+        return min(count for count, _ in self.counts.values())
 
     def end(self) -> None:
         """The process ends."""

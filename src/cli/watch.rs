@@ -17,9 +17,9 @@ use crate::device::{
 };
 use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::profile::Catalog;
-use crate::report::{WatchDocument, run_summary, watch_announcement, watch_lines};
+use crate::report::{WatchDocument, run_summary, watch_lines};
 use crate::watch::{
-    self, Hooks, Meter, RECORDING_SCHEMA, RecordFile, Recording, Replayed, Setup, Told, Watched,
+    self, Hooks, Meter, RECORDING_SCHEMA, RecordFile, Replayed, Seen, Setup, Told, Watched,
     Watching, read_recording,
 };
 
@@ -54,10 +54,11 @@ fn live(args: &WatchArgs, catalog: &Catalog, output: &Output) -> Result<ExitCode
     let place = Place::choose(args, catalog, output)?;
     let findings = args.findings.as_deref().map(Destination::open).transpose()?;
     let snapshots = args.snapshot.as_deref().map(|it| prepare_snapshots(it, output)).transpose()?;
-    let hooks = Hooks::lay_out(args.stacks || place.virtual_gpu().is_some())?;
+    let meter = place.meter();
+    let all_virtual = meter.gpus().iter().all(|gpu| gpu.virtual_gpu);
+    let hooks = Hooks::lay_out(args.stacks || all_virtual)?;
     let mut command = command(args, &place, &hooks)?;
     command.envs(snapshots.as_ref().map(Snapshots::environment));
-    let meter = place.meter();
     let watched = Watched {
         schema: RECORDING_SCHEMA,
         vramfit: env!("CARGO_PKG_VERSION").to_owned(),
@@ -82,7 +83,7 @@ fn live(args: &WatchArgs, catalog: &Catalog, output: &Output) -> Result<ExitCode
         tell_snapshots(snapshots, output);
     }
     match seen {
-        Some(recording) => tell_seen(&recording, findings.as_ref(), output),
+        Some(seen) => tell_seen(&seen, findings.as_ref(), output),
         None => output.say("vramfit: watching has failed, and tells nothing"),
     }
     Ok(exit_code(status))
@@ -180,7 +181,7 @@ fn command(args: &WatchArgs, place: &Place, hooks: &Hooks) -> Result<Command, Er
 /// While the program runs: a line of its own each, for the program writes there as well.
 fn tell(told: &Told<'_>) {
     match told {
-        Told::Found(finding) => Output.say(&format!("vramfit: {}", watch_announcement(finding))),
+        Told::Found(finding) => Output.say(&format!("vramfit: {}", finding.headline())),
         Told::RecordLost(error) => {
             Output.error(error);
             Output.say("hint: the recording ends there; the program goes on, and is watched");
@@ -203,13 +204,16 @@ fn tell_run(
     }
 }
 
-fn tell_seen(recording: &Recording, findings: Option<&Destination>, output: &Output) {
-    let document = WatchDocument::new(recording, &watch::find(recording));
+fn tell_seen(seen: &Seen, file: Option<&Destination>, output: &Output) {
+    let Some(findings) = &seen.findings else {
+        return output.say("vramfit: looking for what goes wrong has failed; a recording is whole");
+    };
+    let document = WatchDocument::new(&seen.recording, findings);
     for line in watch_lines(&document) {
         output.say(&format!("vramfit: {line}"));
     }
     // Whoever runs this in place of the program goes by the program's status, whatever else fails.
-    if let Some(Err(error)) = findings.map(|file| output.json_to(&document, file)) {
+    if let Some(Err(error)) = file.map(|file| output.json_to(&document, file)) {
         output.error(&error);
     }
 }

@@ -26,10 +26,7 @@ pub use replay::{
 };
 pub use run::{RUN_SCHEMA, RunDocument, summary as run_summary};
 pub use table::wrap;
-pub use watch::{
-    FoundFault, WATCH_SCHEMA, WatchDocument, announcement as watch_announcement,
-    lines as watch_lines,
-};
+pub use watch::{FoundFault, WATCH_SCHEMA, WatchDocument, lines as watch_lines};
 
 /// A way to show a plan.
 pub trait Report: Sync {

@@ -92,13 +92,11 @@ pub fn lines(document: &WatchDocument) -> Vec<String> {
     if document.findings.is_empty() {
         lines.push(nothing(summary));
     }
-    lines.extend(document.findings.iter().flat_map(found));
+    for finding in &document.findings {
+        let process = summary.processes.iter().find(|it| Some(it.pid) == finding.pid);
+        lines.extend(found(finding, &process.map_or_else(String::new, |it| name(it, alone))));
+    }
     lines
-}
-
-/// In one line, while the program runs.
-pub fn announcement(finding: &Finding) -> String {
-    format!("{}{}", of_process(finding.pid), finding.headline())
 }
 
 fn headline(summary: &Summary) -> String {
@@ -122,11 +120,7 @@ fn gpu(gpu: &GpuSummary) -> String {
 }
 
 fn process(process: &ProcessSummary, alone: bool) -> String {
-    let who = match process.rank {
-        Some(rank) => format!("rank {rank}: "),
-        None if alone => String::new(),
-        None => format!("process {}: ", process.pid),
-    };
+    let who = name(process, alone);
     let steps = match process.steps {
         1 => "1 step".to_owned(),
         steps => format!("{} steps", count(steps)),
@@ -140,6 +134,15 @@ fn process(process: &ProcessSummary, alone: bool) -> String {
     )
 }
 
+/// Begins what is said of a process that is not the only one.
+fn name(process: &ProcessSummary, alone: bool) -> String {
+    match process.rank {
+        _ if alone => String::new(),
+        Some(rank) => format!("rank {rank}: "),
+        None => format!("process {}: ", process.pid),
+    }
+}
+
 /// Where nothing was found, what that rests on.
 fn nothing(summary: &Summary) -> String {
     match summary.processes.iter().map(|it| it.steps).sum() {
@@ -149,17 +152,12 @@ fn nothing(summary: &Summary) -> String {
     }
 }
 
-fn found(finding: &FoundFault) -> Vec<String> {
+fn found(finding: &FoundFault, who: &str) -> Vec<String> {
     let sure = (finding.confidence * 100.0).round();
-    let mut lines =
-        vec![format!("{}{} (confidence {sure} %)", of_process(finding.pid), finding.headline)];
+    let mut lines = vec![format!("{who}{} (confidence {sure} %)", finding.headline)];
     lines.extend(finding.evidence.iter().map(|it| format!("  {it}")));
     lines.extend(finding.remedies.iter().map(|it| format!("  > {it}")));
     lines
-}
-
-fn of_process(pid: Option<u32>) -> String {
-    pid.map_or_else(String::new, |pid| format!("process {pid}: "))
 }
 
 fn times(count: u64) -> String {
@@ -234,8 +232,13 @@ mod tests {
             evidence: vec!["so much".to_owned()],
             remedies: vec!["stop".to_owned()],
         };
-        let told = lines(&document(vec![finding]));
-        let expected = ["process 7: it leaks (confidence 95 %)", "  so much", "  > stop"];
-        assert_eq!(told[3..], expected);
+        let mut document = document(vec![finding]);
+        document.summary.processes[0].pid = 7;
+        let told = ["it leaks (confidence 95 %)", "  so much", "  > stop"];
+        assert_eq!(lines(&document)[3..], told);
+        document.summary.processes.push(ProcessSummary { pid: 8, ..ProcessSummary::default() });
+        assert_eq!(lines(&document)[4], "process 7: it leaks (confidence 95 %)");
+        document.summary.processes[0].rank = Some(1);
+        assert_eq!(lines(&document)[4], "rank 1: it leaks (confidence 95 %)");
     }
 }

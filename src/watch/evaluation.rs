@@ -157,7 +157,6 @@ fn slope(phase: &[(f64, &Pass)]) -> Option<f64> {
 impl Worded for EvaluationWithGraph {
     fn headline(&self) -> String {
         let model = &self.model;
-        let on = self.rank.map_or_else(String::new, |rank| format!(" on rank {rank}"));
         let more = match (self.without, self.more) {
             (Some(without), _) if self.held > without => {
                 format!("{} more than without", self.held.saturating_sub(without))
@@ -165,7 +164,7 @@ impl Worded for EvaluationWithGraph {
             (_, Some(more)) if more > Bytes::ZERO => format!("{more} more than after a step"),
             _ => format!("{} held", self.held),
         };
-        format!("evaluation of `{model}`{on} keeps graphs that nothing runs backward: {more}")
+        format!("evaluation of `{model}` keeps graphs that nothing runs backward: {more}")
     }
 
     fn evidence(&self) -> Vec<String> {

@@ -316,16 +316,15 @@ impl Leak {
 
 impl Worded for Leak {
     fn headline(&self) -> String {
-        let on = self.rank.map_or_else(String::new, |rank| format!(" on rank {rank}"));
         let small = self.slope < SMALL;
         match self.grows {
             Grows::Graphs => format!(
-                "graphs are kept{on}, up to {} in {} steps: they fill the host's memory, not the GPU's",
+                "graphs are kept, up to {} in {} steps: they fill the host's memory, not the GPU's",
                 count(self.graphs.unwrap_or(0)),
                 count(self.steps.unwrap_or(0))
             ),
             Grows::Tensors if self.graphs.is_some() && small => format!(
-                "graphs are kept{on}, up to {} in {} steps, with {}: little on the GPU, more on the host",
+                "graphs are kept, up to {} in {} steps, with {}: little on the GPU, more on the host",
                 count(self.graphs.unwrap_or(0)),
                 count(self.steps.unwrap_or(0)),
                 self.rate(self.slope)
@@ -338,7 +337,7 @@ impl Worded for Leak {
                 };
                 let end = self.end().map_or_else(String::new, |end| format!(" {end}"));
                 let verb = if self.ran_out.is_some() { "grew" } else { "grows" };
-                format!("{whose} {verb}{on} by {by}{end}")
+                format!("{whose} {verb} by {by}{end}")
             }
         }
     }
@@ -387,10 +386,13 @@ impl Worded for Leak {
         if self.grows == Grows::WholeDevice {
             lines.push("whose memory it is, the driver does not tell".to_owned());
         }
-        if !self.also.is_empty() {
-            let ranks: Vec<_> = self.also.iter().map(u32::to_string).collect();
-            lines.push(format!("also on rank {}", ranks.join(", ")));
-        }
+        lines.extend(self.rank.map(|rank| match self.also.as_slice() {
+            [] => format!("on rank {rank} alone"),
+            also => {
+                let also: Vec<_> = also.iter().map(u32::to_string).collect();
+                format!("on rank {rank} most; also on rank {}", also.join(", "))
+            }
+        }));
         lines
     }
 

@@ -80,7 +80,7 @@ fn describe(device: &Device<'_>) -> Option<Gpu> {
     let virtual_gpu = name.ends_with(VIRTUAL_SUFFIX);
     Some(Gpu {
         index: device.index().ok()?,
-        laptop: name.contains("Laptop") || name.contains("Max-Q") || has_battery(),
+        laptop: name.contains("Laptop") || name.contains("Max-Q") || !virtual_gpu && has_battery(),
         virtual_gpu,
         total: memory.total,
         held: memory.held(),

@@ -43,4 +43,4 @@ pub use starvation::Starvation;
 pub use summary::{GpuSummary, ProcessSummary, Summary};
 pub use thrash::Thrash;
 pub use throttle::Throttle;
-pub use watching::{Setup, Told, Watching};
+pub use watching::{Seen, Setup, Told, Watching};

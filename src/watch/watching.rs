@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
+use std::panic::catch_unwind;
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -42,17 +43,26 @@ pub struct Setup {
 /// What is told while the program runs.
 #[derive(Debug)]
 pub enum Told<'a> {
-    /// What was found and is sure, once each.
+    /// What was found and is sure, each kind of fault once: of ranks that share one the end tells.
     Found(&'a Finding),
     /// The recording cannot be written any further.
     RecordLost(&'a Error),
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// What was seen.
+    pub recording: Recording,
+    /// What was found in it; none if looking has failed.
+    pub findings: Option<Vec<Finding>>,
 }
 
 /// A program that is watched, from a thread of its own.
 #[derive(Debug)]
 pub struct Watching {
     messages: Sender<Message>,
-    thread: Option<JoinHandle<Recording>>,
+    thread: Option<JoinHandle<Seen>>,
 }
 
 #[derive(Debug)]
@@ -65,10 +75,10 @@ impl Watching {
     /// Begins, before the program is started.
     ///
     /// # Errors
-    /// When the record cannot be written, or no thread can be started.
+    /// When no thread can be started.
     pub fn begin(setup: Setup, tell: impl Fn(Told<'_>) + Send + 'static) -> Result<Self, Error> {
         let (messages, received) = channel();
-        let mut watcher = Watcher::new(setup, tell)?;
+        let mut watcher = Watcher::new(setup, tell);
         let thread = thread::Builder::new()
             .name("watch".to_owned())
             .spawn(move || watcher.run(&received))
@@ -83,11 +93,11 @@ impl Watching {
     }
 
     /// The program has ended. What was seen; nothing if watching failed.
-    pub fn end(mut self, status: ExitStatus) -> Option<Recording> {
+    pub fn end(mut self, status: ExitStatus) -> Option<Seen> {
         self.stop(Some(status))
     }
 
-    fn stop(&mut self, status: Option<ExitStatus>) -> Option<Recording> {
+    fn stop(&mut self, status: Option<ExitStatus>) -> Option<Seen> {
         let _ = self.messages.send(Message::Ended(status));
         // A panic in the thread has said its say on stderr.
         self.thread.take()?.join().ok()
@@ -109,17 +119,15 @@ struct Watcher<T> {
     history: History,
     tell: T,
     program: Option<u32>,
-    announced: BTreeSet<(Fault, Option<u32>)>,
+    announced: BTreeSet<Fault>,
     look_next: Instant,
 }
 
 impl<T: Fn(Told<'_>)> Watcher<T> {
-    fn new(setup: Setup, tell: T) -> Result<Self, Error> {
-        let Setup { watched, meter, hooks, mut record, interval } = setup;
-        if let Some(record) = &mut record {
-            record.append(&[Entry { at: 0.0, event: Event::Watched(watched.clone()) }])?;
-        }
-        Ok(Self {
+    fn new(setup: Setup, tell: T) -> Self {
+        let Setup { watched, meter, hooks, record, interval } = setup;
+        let first = Entry { at: 0.0, event: Event::Watched(watched.clone()) };
+        let mut watcher = Self {
             meter,
             hooks,
             record,
@@ -129,10 +137,12 @@ impl<T: Fn(Told<'_>)> Watcher<T> {
             program: None,
             announced: BTreeSet::new(),
             look_next: Instant::now() + FINDING_INTERVAL,
-        })
+        };
+        watcher.write(&[first]);
+        watcher
     }
 
-    fn run(&mut self, messages: &Receiver<Message>) -> Recording {
+    fn run(&mut self, messages: &Receiver<Message>) -> Seen {
         let begun = Instant::now();
         loop {
             let reading = Instant::now();
@@ -147,14 +157,19 @@ impl<T: Fn(Told<'_>)> Watcher<T> {
                     Ok(Message::Started(pid)) => self.program = Some(pid),
                     Ok(Message::Ended(status)) => {
                         self.read(status);
-                        return self.history.take();
+                        return self.end();
                     }
                     Err(RecvTimeoutError::Timeout) => break,
                     // Whoever would have told is gone.
-                    Err(RecvTimeoutError::Disconnected) => return self.history.take(),
+                    Err(RecvTimeoutError::Disconnected) => return self.end(),
                 }
             }
         }
+    }
+
+    fn end(&mut self) -> Seen {
+        let recording = self.history.take();
+        Seen { findings: found(&recording), recording }
     }
 
     /// Takes in what is new; after the program's end, that as well.
@@ -169,12 +184,17 @@ impl<T: Fn(Told<'_>)> Watcher<T> {
             let event = Event::Ended { status: status.code(), signal: status.signal() };
             entries.push(Entry { at: self.hooks.now(), event });
         }
-        if let Some(Err(error)) = self.record.as_mut().map(|record| record.append(&entries)) {
-            self.record = None;
-            (self.tell)(Told::RecordLost(&error));
-        }
+        self.write(&entries);
         for entry in entries {
             self.history.add(entry);
+        }
+    }
+
+    /// Adds to the record. A full disk ends that, and nothing else.
+    fn write(&mut self, entries: &[Entry]) {
+        if let Some(Err(error)) = self.record.as_mut().map(|record| record.append(entries)) {
+            self.record = None;
+            (self.tell)(Told::RecordLost(&error));
         }
     }
 
@@ -184,11 +204,17 @@ impl<T: Fn(Told<'_>)> Watcher<T> {
         if now < self.look_next {
             return;
         }
-        for finding in find(self.history.recording()) {
-            if finding.confidence >= SURE && self.announced.insert((finding.fault, finding.pid)) {
+        for finding in found(self.history.recording()).unwrap_or_default() {
+            if finding.confidence >= SURE && self.announced.insert(finding.fault) {
                 (self.tell)(Told::Found(&finding));
             }
         }
         self.look_next = Instant::now() + FINDING_INTERVAL.max(now.elapsed().saturating_mul(SHARE));
     }
+}
+
+/// What goes wrong. A fault of ours in looking for it must cost neither the record nor the program's
+/// exit status; it is said on standard error as all such faults are.
+fn found(recording: &Recording) -> Option<Vec<Finding>> {
+    catch_unwind(|| find(recording)).ok()
 }

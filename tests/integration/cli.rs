@@ -15,6 +15,7 @@ fn each_command_has_its_help() {
     Test::new(&["gpu-check", "--help"]).stdout_snapshot("help_gpu_check").status(0);
     Test::new(&["export", "--help"]).stdout_snapshot("help_export").status(0);
     Test::new(&["run", "--help"]).stdout_snapshot("help_run").status(0);
+    Test::new(&["watch", "--help"]).stdout_snapshot("help_watch").status(0);
     Test::new(&["replay", "--help"]).stdout_snapshot("help_replay").status(0);
     Test::new(&["lint", "--help"]).stdout_snapshot("help_lint").status(0);
     Test::new(&["doctor", "--help"]).stdout_snapshot("help_doctor").status(0);

@@ -44,6 +44,8 @@ mod selective;
 mod speed;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.
 mod training;
+/// `vramfit watch`: what it records, tells, and leaves alone.
+mod watch;
 /// Programs with faults and without, watched.
 mod watch_faults;
 /// What detectors find in recordings.

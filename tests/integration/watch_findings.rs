@@ -137,8 +137,12 @@ fn of_several_ranks_the_worst_is_told_and_the_others_named() {
     recording.entries.sort_by(|a, b| a.at.total_cmp(&b.at));
     let leak = only(&recording, Fault::Leak);
     assert_eq!(leak.pid, Some(PID + 1));
-    assert!(leak.headline().starts_with("memory grows on rank 1 by 4 MiB"), "{}", leak.headline());
-    assert!(leak.evidence().contains(&"also on rank 0".to_owned()), "{:?}", leak.evidence());
+    assert!(leak.headline().starts_with("memory grows by 4 MiB"), "{}", leak.headline());
+    assert!(
+        leak.evidence().contains(&"on rank 1 most; also on rank 0".to_owned()),
+        "{:?}",
+        leak.evidence()
+    );
 }
 
 #[test]

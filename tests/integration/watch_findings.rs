@@ -198,6 +198,19 @@ fn a_spill_is_told_from_full_memory_and_the_bus() {
 }
 
 #[test]
+fn a_spill_from_the_beginning_is_told_from_what_is_sent_to_the_host() {
+    let run = Run::new(laptop()).on_windows().steps(60, |step, it, noise| {
+        it.reading.used = Bytes::mib(4020);
+        // NVML is asked for traffic now and then.
+        let sent = noise.between(1e9, 3e9) as u64;
+        (it.reading.sent, it.reading.received) =
+            if step % 10 == 0 { (Some(sent), Some(sent)) } else { (None, None) };
+    });
+    let finding = only(&run.end(), Fault::Spill);
+    assert!(finding.confidence < 0.7, "{finding:?}");
+}
+
+#[test]
 fn full_memory_is_no_spill_where_the_driver_cannot() {
     let mut recording = recordings::spill();
     recording.watched.may_spill = false;

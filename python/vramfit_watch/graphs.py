@@ -36,6 +36,7 @@ class Graphs:
     def begin(self) -> None:
         """None is held yet."""
         self.held: weakref.WeakSet[Mark] = weakref.WeakSet()
+        self.retains = False
 
     def watch(self) -> None:
         """Watches backward passes from now on."""
@@ -44,14 +45,16 @@ class Graphs:
         @functools.wraps(backward)
         def noticed(tensors: Any, *arguments: Any, **named: Any) -> Any:
             if not torch.compiler.is_compiling():
-                self.before_backward(tensors)
+                retains = arguments[1] if len(arguments) > 1 else named.get("retain_graph")
+                self.before_backward(tensors, bool(retains))
             return backward(tensors, *arguments, **named)
 
         torch.autograd.backward = noticed
 
     @harmless
-    def before_backward(self, tensors: Any) -> None:
+    def before_backward(self, tensors: Any, retains: bool) -> None:
         """A backward pass is about to begin at these tensors."""
+        self.retains = retains
         # Of an iterator, which can be gone through once, nothing is taken.
         roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         mark = Mark()

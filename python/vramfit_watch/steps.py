@@ -103,4 +103,5 @@ class Steps:
             retries=held.retries,
             collected=[it["collections"] for it in gc.get_stats()][:3],
             graphs=self.graphs.count(),
+            retains_graph=self.graphs.retains,
         )

@@ -94,7 +94,7 @@ fn of_model(process: &Process<'_>, model: &str) -> Option<Finding> {
         more: middle(before).map(|before| held.saturating_sub(before)),
         without: middle(without.collect()),
         peak: with_graph().map(|(_, it)| it.allocated_peak).max()?,
-        training_peak: process.steps.iter().map(|it| it.step.allocated_peak).max(),
+        training_peak: training_peak(process),
         slope: phases.iter().filter_map(|phase| slope(phase)).max_by(f64::total_cmp),
         ran_out: process.out_of_memory.iter().any(|(at, _)| {
             let stepped = process.steps.iter().any(|line| line.at > until && line.at <= *at);
@@ -132,6 +132,15 @@ fn is_kept(pass: &&(f64, &Pass)) -> bool {
     pass.1.has_graph && !pass.1.trained
 }
 
+/// The peak of steps before which nothing was evaluated, which has its part in the others' peaks.
+fn training_peak(process: &Process<'_>) -> Option<Bytes> {
+    let alone = process.steps.windows(2).filter(|pair| {
+        let first = process.passes.partition_point(|pass| pass.0 <= pair[0].at);
+        process.passes.get(first).is_none_or(|pass| pass.0 > pair[1].at)
+    });
+    alone.map(|pair| pair[1].step.allocated_peak).max()
+}
+
 fn slope(phase: &[(f64, &Pass)]) -> Option<f64> {
     let samples: Vec<Sample> = phase
         .iter()
@@ -148,7 +157,6 @@ fn slope(phase: &[(f64, &Pass)]) -> Option<f64> {
 impl Worded for EvaluationWithGraph {
     fn headline(&self) -> String {
         let model = &self.model;
-        let on = self.rank.map_or_else(String::new, |rank| format!(" on rank {rank}"));
         let more = match (self.without, self.more) {
             (Some(without), _) if self.held > without => {
                 format!("{} more than without", self.held.saturating_sub(without))
@@ -156,7 +164,7 @@ impl Worded for EvaluationWithGraph {
             (_, Some(more)) if more > Bytes::ZERO => format!("{more} more than after a step"),
             _ => format!("{} held", self.held),
         };
-        format!("evaluation of `{model}`{on} keeps graphs that nothing runs backward: {more}")
+        format!("evaluation of `{model}` keeps graphs that nothing runs backward: {more}")
     }
 
     fn evidence(&self) -> Vec<String> {

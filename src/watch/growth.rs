@@ -22,9 +22,17 @@ pub(super) struct Growth {
     pub(super) slopes: (f64, f64),
     /// How likely as much is without a trend.
     pub(super) chance: f64,
-    /// How sure it is, from 0 to 1: Kendall's τ, which is 1 if each sample is above those before it,
-    /// times n / (n + 2) for n samples.
-    pub(super) confidence: f64,
+    /// Kendall's τ: 1 if each sample is above those before it.
+    pub(super) tau: f64,
+    /// How many samples were looked at, after thinning.
+    pub(super) samples: usize,
+}
+
+impl Growth {
+    /// How sure it is, from 0 to 1: τ, and as though so many samples without growth had come before.
+    pub(super) fn confidence(&self, without: usize) -> f64 {
+        self.tau.clamp(0.0, 1.0) * self.samples as f64 / (self.samples + without) as f64
+    }
 }
 
 /// Longer series are thinned to so many samples; the cost of a trend is the square of it.
@@ -54,11 +62,9 @@ pub(super) fn growth(samples: &[Sample], least: f64, fewest: usize) -> Option<Gr
     let surprising = trend.chance < CHANCE || (points.len() < PARTS && trend.tau >= 1.0);
     let grows = surprising && size >= least && lasts(&points, size) && !has_stopped(&points);
     let by_batch = transient_growth(samples) * LAST_PACE > size;
-    let n = points.len() as f64;
-    (grows && !by_batch).then(|| {
-        let Trend { slope, slopes, tau, chance } = trend;
-        Growth { slope, slopes, chance, confidence: tau.clamp(0.0, 1.0) * n / (n + 2.0) }
-    })
+    let Trend { slope, slopes, tau, chance } = trend;
+    let samples = points.len();
+    (grows && !by_batch).then_some(Growth { slope, slopes, chance, tau, samples })
 }
 
 /// Whether growth is seen in most parts of the time and in the last ones, and never falls back by much.
@@ -236,7 +242,7 @@ mod tests {
             let levels = noise.iter().enumerate().map(|(step, noise)| slope * step as f64 + noise);
             let found = growth(&series(levels), 2048.0, 8).unwrap();
             prop_assert!((found.slope / slope - 1.0).abs() < 0.1, "{found:?}");
-            prop_assert!((0.5..=1.0).contains(&found.confidence));
+            prop_assert!(found.tau > 0.5);
         }
 
         #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::processes::Process;
 use super::recording::KeptAt;
-use crate::units::Bytes;
+use crate::units::{Bytes, count};
 
 /// More is held of what was made at one place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -76,9 +76,16 @@ pub(super) fn grown(process: &Process<'_>, warm_up: u64) -> Vec<Grown> {
     grown
 }
 
-/// The mistake it looks like; graphs of backward passes may be held as well.
-pub(super) fn trap(grown: &[Grown], graphs_held: bool) -> Option<Trap> {
-    let Some(most) = grown.first() else { return graphs_held.then_some(Trap::RunningLoss) };
+/// The mistake it looks like, by what has grown, whether graphs of backward passes are held though the
+/// GPU holds hardly more, and whether these passes retain what graphs save.
+pub(super) fn trap(grown: &[Grown], only_graphs: bool, retains: bool) -> Option<Trap> {
+    let Some(most) = grown.first() else {
+        return match (only_graphs, retains) {
+            (true, _) => Some(Trap::RunningLoss),
+            (false, true) => Some(Trap::HiddenState),
+            (false, false) => None,
+        };
+    };
     let recurrent = |it: &Grown| {
         let named = |name: &str| {
             let name = name.to_lowercase();
@@ -90,7 +97,7 @@ pub(super) fn trap(grown: &[Grown], graphs_held: bool) -> Option<Trap> {
     // As many new blocks as at the largest place: one or more for each step.
     let alike = grown.iter().filter(|it| it.blocks * 2 >= most.blocks).count();
     Some(match () {
-        () if grown.iter().any(recurrent) => Trap::HiddenState,
+        () if retains || grown.iter().any(recurrent) => Trap::HiddenState,
         () if scalars => Trap::RunningLoss,
         () if alike >= 3 => Trap::WholeGraph,
         () => Trap::KeptTensors,
@@ -98,18 +105,16 @@ pub(super) fn trap(grown: &[Grown], graphs_held: bool) -> Option<Trap> {
 }
 
 impl Grown {
-    /// ``120 blocks of `linear` in Linear, 1.20 GiB, at train.py:42 in main``
+    /// ``120 blocks of `relu` in ReLU, 1.20 GiB, made at train.py:42 in main``
     pub(super) fn words(&self) -> String {
         let Self { place, operator, module, bytes, blocks } = self;
-        let module = module.as_ref().map_or_else(String::new, |it| format!(" in {it}"));
-        let place = match place.as_str() {
-            "" => String::new(),
-            place => format!(", made at {place}"),
-        };
         let blocks = match blocks {
             1 => "1 block".to_owned(),
-            more => format!("{} blocks", crate::units::count(*more)),
+            more => format!("{} blocks", count(*more)),
         };
-        format!("{blocks} of `{operator}`{module}, {bytes}{place}")
+        let of = if operator.is_empty() { String::new() } else { format!(" of `{operator}`") };
+        let module = module.as_ref().map_or_else(String::new, |it| format!(" in {it}"));
+        let place = if place.is_empty() { String::new() } else { format!(", made at {place}") };
+        format!("{blocks}{of}{module}, {bytes}{place}")
     }
 }

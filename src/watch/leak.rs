@@ -36,6 +36,8 @@ pub struct Leak {
     pub held: Bytes,
     /// The most graphs that were held at once though backward passes had gone through them.
     pub graphs: Option<u64>,
+    /// Backward passes retain what these graphs save.
+    pub retains: bool,
     /// Whether Python's collector has run meanwhile, where that is known.
     pub collected: Option<bool>,
     /// How many steps more there is memory for.
@@ -71,6 +73,10 @@ const LEAST: f64 = 2048.0;
 /// Samples that are needed, and where the program ran out of memory.
 const FEWEST: usize = 8;
 const FEWEST_BEFORE_THE_END: usize = 4;
+/// As though so many samples had shown no growth before: what fills up at the beginning of a run looks
+/// like a leak. Graphs that pile up have no such excuse.
+const DOUBTS: usize = 8;
+const GRAPH_DOUBTS: usize = 2;
 /// Growth by less than this in a step is called small.
 const SMALL: f64 = 4096.0;
 /// Scalars that are kept without a graph are not worth a word if there is memory for so many steps.
@@ -127,10 +133,11 @@ fn of_steps(recording: &Recording, process: &Process<'_>, all: &[Process<'_>]) -
         last.step.collected.map(|now| first.step.collected.is_some_and(|before| now != before));
     let confidence = match (bytes, graphs) {
         (None, graphs) => graphs?,
-        (Some(bytes), Some(graphs)) => bytes.confidence.max(graphs),
-        (Some(bytes), None) if collected == Some(false) => UNCOLLECTED * bytes.confidence,
-        (Some(bytes), None) => bytes.confidence,
+        (Some(bytes), Some(graphs)) => bytes.confidence(DOUBTS).max(graphs),
+        (Some(bytes), None) if collected == Some(false) => UNCOLLECTED * bytes.confidence(DOUBTS),
+        (Some(bytes), None) => bytes.confidence(DOUBTS),
     };
+    let retains = graphs.is_some() && last.step.retains_graph;
     let kept = match bytes {
         Some(_) => kept::grown(process, first.step.step),
         None => Vec::new(),
@@ -149,7 +156,8 @@ fn of_steps(recording: &Recording, process: &Process<'_>, all: &[Process<'_>]) -
         steps_left,
         seconds_left: steps_left.zip(pace(steps)).map(|(left, seconds)| left * seconds),
         ran_out: process.out_of_memory.last().map(|it| it.1),
-        trap: kept::trap(&kept, graphs.is_some() && slope < SMALL),
+        trap: kept::trap(&kept, graphs.is_some() && slope < SMALL, retains),
+        retains,
         kept,
         also: Vec::new(),
     };
@@ -187,7 +195,7 @@ fn graphs(steps: &[Line<'_>], fewest: usize) -> Option<f64> {
     };
     let counted: Vec<Sample> = steps.iter().filter_map(sample).collect();
     if let Some(grown) = growth(&counted, PILE as f64, fewest) {
-        return Some(grown.confidence);
+        return Some(grown.confidence(GRAPH_DOUBTS));
     }
     let rises = counted
         .windows(2)
@@ -196,7 +204,7 @@ fn graphs(steps: &[Line<'_>], fewest: usize) -> Option<f64> {
     let most = counted.iter().map(|it| it.level).fold(0.0, f64::max);
     let piles = counted.len() >= fewest && share >= MOST_STEPS && most >= PILE as f64;
     let n = counted.len() as f64;
-    piles.then(|| share * n / (n + 2.0))
+    piles.then(|| share * n / (n + GRAPH_DOUBTS as f64))
 }
 
 /// Seconds of a step: the program's own, or those on the wall.
@@ -265,6 +273,7 @@ fn of_readings(recording: &Recording, gpu: &Gpu) -> Option<Found> {
         chance: Some(grown.chance),
         held: Bytes(samples.last()?.level as u64),
         graphs: None,
+        retains: false,
         collected: None,
         steps_left: None,
         seconds_left: Some(left),
@@ -274,7 +283,7 @@ fn of_readings(recording: &Recording, gpu: &Gpu) -> Option<Found> {
         also: Vec::new(),
     };
     let trust = if by_process { BY_PROCESS } else { BY_EVERYBODY };
-    Some(Found { leak, confidence: grown.confidence * trust, from, until, pid: None })
+    Some(Found { leak, confidence: grown.confidence(DOUBTS) * trust, from, until, pid: None })
 }
 
 impl Leak {
@@ -307,16 +316,15 @@ impl Leak {
 
 impl Worded for Leak {
     fn headline(&self) -> String {
-        let on = self.rank.map_or_else(String::new, |rank| format!(" on rank {rank}"));
         let small = self.slope < SMALL;
         match self.grows {
             Grows::Graphs => format!(
-                "graphs are kept{on}, up to {} in {} steps: they fill the host's memory, not the GPU's",
+                "graphs are kept, up to {} in {} steps: they fill the host's memory, not the GPU's",
                 count(self.graphs.unwrap_or(0)),
                 count(self.steps.unwrap_or(0))
             ),
             Grows::Tensors if self.graphs.is_some() && small => format!(
-                "graphs are kept{on}, up to {} in {} steps, with {}: little on the GPU, more on the host",
+                "graphs are kept, up to {} in {} steps, with {}: little on the GPU, more on the host",
                 count(self.graphs.unwrap_or(0)),
                 count(self.steps.unwrap_or(0)),
                 self.rate(self.slope)
@@ -329,7 +337,7 @@ impl Worded for Leak {
                 };
                 let end = self.end().map_or_else(String::new, |end| format!(" {end}"));
                 let verb = if self.ran_out.is_some() { "grew" } else { "grows" };
-                format!("{whose} {verb}{on} by {by}{end}")
+                format!("{whose} {verb} by {by}{end}")
             }
         }
     }
@@ -363,6 +371,9 @@ impl Worded for Leak {
                 count(graphs)
             )
         }));
+        if self.retains {
+            lines.push("`backward` is called with `retain_graph=True`".to_owned());
+        }
         lines.extend(self.ran_out.map(|asked| format!("then {asked} were asked for in vain")));
         lines.extend(self.kept.iter().take(3).map(|grown| format!("more: {}", grown.words())));
         if self.collected == Some(false) && self.graphs.is_none() {
@@ -375,10 +386,13 @@ impl Worded for Leak {
         if self.grows == Grows::WholeDevice {
             lines.push("whose memory it is, the driver does not tell".to_owned());
         }
-        if !self.also.is_empty() {
-            let ranks: Vec<_> = self.also.iter().map(u32::to_string).collect();
-            lines.push(format!("also on rank {}", ranks.join(", ")));
-        }
+        lines.extend(self.rank.map(|rank| match self.also.as_slice() {
+            [] => format!("on rank {rank} alone"),
+            also => {
+                let also: Vec<_> = also.iter().map(u32::to_string).collect();
+                format!("on rank {rank} most; also on rank {}", also.join(", "))
+            }
+        }));
         lines
     }
 

@@ -177,6 +177,9 @@ pub struct Step {
     /// of the few nodes below it. One or two in a healthy loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graphs: Option<u64>,
+    /// The last backward pass was told to retain what its graph saves (`retain_graph=True`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retains_graph: bool,
 }
 
 /// How often Python's collector of cyclic garbage has run, for each of its generations.

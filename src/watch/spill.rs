@@ -1,8 +1,9 @@
 //! What does not fit lies in host memory, and steps wait for the bus.
 //!
 //! Steps while the GPU's memory is full are held against the steps before. The confidence is the share
-//! of pairs, one of each, in which the one with full memory took longer (Mann–Whitney), less where the
-//! traffic on the bus is not known.
+//! of pairs, one of each, in which the one with full memory took longer, less the rest (Mann–Whitney);
+//! less where the traffic on the bus is not known. Where memory is full from the beginning only the
+//! traffic tells: training sends next to nothing to the host.
 
 use serde::Serialize;
 
@@ -21,8 +22,8 @@ pub struct Spill {
     pub used: Bytes,
     /// All its memory.
     pub total: Bytes,
-    /// Seconds of a step before memory was full, in the middle.
-    pub before: f64,
+    /// Seconds of a step before memory was full, in the middle; none where it always was.
+    pub before: Option<f64>,
     /// And while it was.
     pub full: f64,
     /// Bytes a second on the bus, both ways, before.
@@ -31,8 +32,6 @@ pub struct Spill {
     pub traffic: Option<f64>,
     /// Utilisation in percent while it was full.
     pub utilisation: Option<f64>,
-    /// How likely such a difference is by chance.
-    pub chance: f64,
 }
 
 /// Percent of the memory from which on it is full: the driver keeps the rest to itself.
@@ -46,6 +45,8 @@ const LONGER_UNSEEN: f64 = 2.0;
 const BUSY: f64 = 500e6;
 /// How much less sure it is where the bus is not seen.
 const UNSEEN: f64 = 0.7;
+/// How sure it is by traffic alone.
+const BY_TRAFFIC: f64 = 0.6;
 /// Chance of a difference by accident that counts as none.
 const CHANCE: f64 = 1e-3;
 /// A reading tells of what happens up to so many seconds from it.
@@ -78,10 +79,9 @@ fn of_gpu(recording: &Recording, gpu: &Gpu, process: &Process<'_>) -> Option<Fin
             (false, false) => {}
         }
     }
-    if before.len() < FEWEST || full.len() < FEWEST {
+    if full.len() < FEWEST {
         return None;
     }
-    let longer = statistics::higher(&before, &full)?;
     let (from, until) = (*times.first()?, *times.last()?);
     let of = |reading: fn(&Reading) -> Option<f64>, in_full: bool| {
         let own = readings.iter().filter(|(at, it)| match in_full {
@@ -90,33 +90,48 @@ fn of_gpu(recording: &Recording, gpu: &Gpu, process: &Process<'_>) -> Option<Fin
         });
         median(own.filter_map(|(_, it)| reading(it)))
     };
-    let traffic = of(self::traffic, true);
-    let traffic_before = of(self::traffic, false);
-    let slower = median(full.iter().copied())? / median(before.iter().copied())?;
-    let clock =
-        of(clock, true).zip(of(clock, false)).map_or(1.0, |(now, then)| then / now.max(1.0));
-    let bus = traffic.map(|now| now >= BUSY && now >= 2.0 * traffic_before.unwrap_or(0.0));
-    let needed = if bus.is_some() { LONGER } else { LONGER_UNSEEN };
-    let is_spill =
-        longer.chance < CHANCE && slower >= needed * clock.max(1.0) && bus != Some(false);
-    is_spill.then(|| Finding {
+    let spill = Spill {
+        gpu: gpu.index,
+        used: readings.iter().map(|(_, it)| it.used).max().unwrap_or_default(),
+        total: gpu.total,
+        before: median(before.iter().copied()).filter(|_| before.len() >= FEWEST),
+        full: median(full.iter().copied())?,
+        traffic_before: of(traffic, false),
+        traffic: of(traffic, true),
+        utilisation: of(|it| it.utilisation.map(f64::from), true),
+    };
+    let confidence = match spill.before {
+        Some(_) => {
+            let clocks = of(clock, false).zip(of(clock, true));
+            let by_clock = clocks.map_or(1.0, |(before, now)| (before / now.max(1.0)).max(1.0));
+            by_steps(&spill, &before, &full, by_clock)
+        }
+        None => of(|it| it.sent.map(|sent| sent as f64), true)
+            .filter(|sent| *sent >= BUSY)
+            .map(|_| BY_TRAFFIC),
+    };
+    Some(Finding {
         fault: Fault::Spill,
-        confidence: (2.0 * longer.share - 1.0) * if bus.is_some() { 1.0 } else { UNSEEN },
+        confidence: confidence?,
         from,
         until,
         pid: Some(process.pid),
-        numbers: Numbers::Spill(Spill {
-            gpu: gpu.index,
-            used: readings.iter().map(|(_, it)| it.used).max().unwrap_or_default(),
-            total: gpu.total,
-            before: median(before.iter().copied()).unwrap_or(0.0),
-            full: median(full.iter().copied()).unwrap_or(0.0),
-            traffic_before,
-            traffic,
-            utilisation: of(|it| it.utilisation.map(f64::from), true),
-            chance: longer.chance,
-        }),
+        numbers: Numbers::Spill(spill),
     })
+}
+
+/// How sure it is by how much longer steps take, which a lower clock explains in part.
+fn by_steps(spill: &Spill, before: &[f64], full: &[f64], by_clock: f64) -> Option<f64> {
+    let longer = statistics::higher(before, full)?;
+    let slower = spill.full / spill.before?;
+    let busier = |now: f64| now >= BUSY && now >= 2.0 * spill.traffic_before.unwrap_or(0.0);
+    let (needed, sure) = match spill.traffic.map(busier) {
+        Some(true) => (LONGER, 1.0),
+        Some(false) => return None,
+        None => (LONGER_UNSEEN, UNSEEN),
+    };
+    let is_spill = longer.chance < CHANCE && slower >= needed * by_clock;
+    is_spill.then(|| (2.0 * longer.share - 1.0) * sure)
 }
 
 /// The last reading up to that time, or else the next, unless it is far away.
@@ -136,21 +151,26 @@ fn clock(reading: &Reading) -> Option<f64> {
 
 impl Worded for Spill {
     fn headline(&self) -> String {
-        format!(
-            "GPU {} spills into host memory: steps take {} times as long since its memory is full",
-            self.gpu,
-            significant(self.full / self.before, 2)
-        )
+        let gpu = self.gpu;
+        match self.before {
+            Some(before) => format!(
+                "GPU {gpu} spills into host memory: steps take {} times as long since its memory is full",
+                significant(self.full / before, 2)
+            ),
+            None => format!(
+                "GPU {gpu} spills into host memory: it is full, and much is sent to the host all the time"
+            ),
+        }
     }
 
     fn evidence(&self) -> Vec<String> {
+        let full = duration(self.full, 2);
         let mut lines = vec![
             format!("{} of {} held, at most", self.used, self.total),
-            format!(
-                "a step took {} before, {} since",
-                duration(self.before, 2),
-                duration(self.full, 2)
-            ),
+            match self.before {
+                Some(before) => format!("a step took {} before, {full} since", duration(before, 2)),
+                None => format!("a step takes {full}; memory has been full from the beginning"),
+            },
         ];
         let rate = |it: f64| format!("{}/s", Bytes(it as u64));
         lines.extend(self.traffic.map(|now| match self.traffic_before {

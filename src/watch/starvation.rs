@@ -185,9 +185,8 @@ impl Starvation {
 
 impl Worded for Starvation {
     fn headline(&self) -> String {
-        let on = self.rank.map_or_else(String::new, |rank| format!(" on rank {rank}"));
         match self.gpu {
-            None => format!("the GPU waits for the loader{on}: {} of the time", self.percent()),
+            None => format!("the GPU waits for the loader: {} of the time", self.percent()),
             Some(gpu) => format!(
                 "GPU {gpu} idles in {} of the time, in a rhythm: it may wait for data",
                 self.percent()

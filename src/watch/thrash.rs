@@ -80,9 +80,8 @@ fn of_process(process: &Process<'_>) -> Option<Finding> {
 
 impl Worded for Thrash {
     fn headline(&self) -> String {
-        let on = self.rank.map_or_else(String::new, |rank| format!(" on rank {rank}"));
         format!(
-            "the allocator runs short{on}: it flushes its cache in {} % of the steps",
+            "the allocator runs short: it flushes its cache in {} % of the steps",
             significant(100.0 * self.steps as f64 / self.of as f64, 2)
         )
     }

@@ -152,6 +152,7 @@ impl Run {
             retries: 0,
             collected: Some([self.steps / 4, self.steps / 40, 0]),
             graphs: Some(1 + u64::from(noise.next() < 0.3)),
+            retains_graph: false,
         };
         let reading = Reading {
             gpu: 0,

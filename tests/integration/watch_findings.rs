@@ -137,8 +137,12 @@ fn of_several_ranks_the_worst_is_told_and_the_others_named() {
     recording.entries.sort_by(|a, b| a.at.total_cmp(&b.at));
     let leak = only(&recording, Fault::Leak);
     assert_eq!(leak.pid, Some(PID + 1));
-    assert!(leak.headline().starts_with("memory grows on rank 1 by 4 MiB"), "{}", leak.headline());
-    assert!(leak.evidence().contains(&"also on rank 0".to_owned()), "{:?}", leak.evidence());
+    assert!(leak.headline().starts_with("memory grows by 4 MiB"), "{}", leak.headline());
+    assert!(
+        leak.evidence().contains(&"on rank 1 most; also on rank 0".to_owned()),
+        "{:?}",
+        leak.evidence()
+    );
 }
 
 #[test]
@@ -191,6 +195,19 @@ fn a_spill_is_told_from_full_memory_and_the_bus() {
     let headline = finding.headline();
     assert!(headline.starts_with("GPU 0 spills into host memory: steps take 5."), "{headline}");
     assert!(finding.from > 20.0, "{finding:?}");
+}
+
+#[test]
+fn a_spill_from_the_beginning_is_told_from_what_is_sent_to_the_host() {
+    let run = Run::new(laptop()).on_windows().steps(60, |step, it, noise| {
+        it.reading.used = Bytes::mib(4020);
+        // NVML is asked for traffic now and then.
+        let sent = noise.between(1e9, 3e9) as u64;
+        (it.reading.sent, it.reading.received) =
+            if step % 10 == 0 { (Some(sent), Some(sent)) } else { (None, None) };
+    });
+    let finding = only(&run.end(), Fault::Spill);
+    assert!(finding.confidence < 0.7, "{finding:?}");
 }
 
 #[test]
@@ -511,6 +528,7 @@ fn arbitrary_event() -> impl Strategy<Value = Event> {
                         retries,
                         collected: None,
                         graphs,
+                        retains_graph: false,
                     })
                 })
             },

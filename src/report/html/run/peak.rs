@@ -12,7 +12,7 @@ use crate::units::{Bytes, count};
 /// Places of a curve, at most.
 const PLACES: usize = 600;
 /// Bands narrower than this, in hundredths, bear no name.
-const NAMED: f64 = 14.0;
+const NAMED: f64 = 20.0;
 /// Rows of what was in use.
 const ROWS: usize = 16;
 /// What is less than this part of all is not shown by itself.

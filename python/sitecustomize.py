@@ -73,6 +73,7 @@ def _after_torch() -> None:
     _ours("vramfit_shadow").after_torch()
     _ours("vramfit_steps").after_torch()
     _ours("vramfit_snapshot").after_torch()
+    _ours("vramfit_watch").after_torch()
 
 
 def _after_triton() -> None:

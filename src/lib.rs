@@ -30,6 +30,7 @@ pub mod survey;
 pub mod probe;
 
 pub mod doctor;
+pub mod equivalence;
 pub mod replay;
 pub mod watch;
 

@@ -217,14 +217,15 @@ fn thousands(digits: &str) -> String {
     groups.collect::<Vec<_>>().join(" ")
 }
 
-/// A time as people say it, to about so many significant digits: `280 ms`, `2.8 s`, `45 min`,
-/// `1 h 30 min`, `3.2 days`.
+/// A time as people say it, to about so many significant digits: `35 µs`, `280 ms`, `2.8 s`,
+/// `45 min`, `1 h 30 min`, `3.2 days`.
 pub fn duration(seconds: f64, digits: i32) -> String {
     const MINUTE: f64 = 60.0;
     const HOUR: f64 = 60.0 * MINUTE;
     const DAY: f64 = 24.0 * HOUR;
     let of = |unit: f64| significant(seconds / unit, digits);
     match seconds {
+        ..0.000_999_5 => format!("{} µs", of(1e-6)),
         ..0.9995 => format!("{} ms", of(1e-3)),
         ..99.5 => format!("{} s", of(1.0)),
         ..HOUR => format!("{} min", of(MINUTE)),
@@ -306,6 +307,7 @@ mod tests {
     #[test]
     fn times_are_said_as_people_say_them() {
         let shown = |seconds| duration(seconds, 2);
+        assert_eq!(shown(0.000_034_6), "35 µs");
         assert_eq!(shown(0.0123), "12 ms");
         assert_eq!(shown(0.9999), "1.0 s");
         assert_eq!(shown(62.0), "62 s");

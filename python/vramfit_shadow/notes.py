@@ -8,9 +8,9 @@ from typing import Any
 
 from vramfit_torch import about
 from vramfit_torch.allocator import Device
+from vramfit_torch.places import Place
 
 from .library import Library
-from .places import Place
 
 MOST_LISTED = 200
 

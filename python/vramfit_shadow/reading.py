@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vramfit_torch.places import users_place
+
 from .computing import Kernel, Operator, is_capturing, is_small
 from .host import alias, one_thread
 from .known import known
 from .library import require
 from .notes import notes
-from .places import users_place
 
 _library = require()
 

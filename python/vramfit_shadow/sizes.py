@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vramfit_torch.places import users_place
+
 from .computing import Kernel, Operator, is_capturing, is_small
 from .host import alias, fill, one_thread, write
 from .known import known
 from .notes import notes
-from .places import users_place
 from .reading import told_count
 
 Bounds = tuple[int, int]

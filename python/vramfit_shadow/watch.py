@@ -12,10 +12,10 @@ from typing import NoReturn
 import torch
 
 from vramfit_torch import allocator, ending
+from vramfit_torch.places import users_place_of, users_places
 
 from . import library
 from .notes import MOST_LISTED, notes
-from .places import users_place_of, users_places
 
 # Lines kept for each request that found no memory.
 DEPTH = 8

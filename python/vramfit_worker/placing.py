@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -34,15 +34,15 @@ def _is_virtual() -> bool:
     return torch.cuda.get_device_name(DEVICE).endswith("(virtual)")
 
 
-def place(model: nn.Module) -> None:
+def place(model: nn.Module, device: torch.device = DEVICE) -> None:
     """Moves the model to the device; one without values gets some."""
     if any(tensor.is_meta for tensor in _tensors(model)):
-        model.to_empty(device=DEVICE)
+        model.to_empty(device=device)
         with torch.no_grad():
             for tensor in _tensors(model):
                 _fill(tensor)
     else:
-        model.to(DEVICE)
+        model.to(device)
 
 
 def take_away(model: nn.Module) -> None:
@@ -56,18 +56,23 @@ def take_away(model: nn.Module) -> None:
         model.to("cpu")
 
 
-def on_device(batch: Any) -> Any:
+def on_device(batch: Any, device: torch.device = DEVICE) -> Any:
     """A batch, whatever it is made of, on the device."""
     if callable(getattr(batch, "to", None)):
-        return batch.to(DEVICE)
+        return batch.to(device)
+    return over_parts(batch, lambda part: on_device(part, device))
+
+
+def over_parts(batch: Any, change: Callable[[Any], Any]) -> Any:
+    """A batch with each of its parts changed; what has no parts stays."""
     if isinstance(batch, (list, tuple)):
-        parts = [on_device(part) for part in batch]
+        parts = [change(part) for part in batch]
         return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
     if isinstance(batch, Mapping):
-        return {key: on_device(part) for key, part in batch.items()}
+        return {key: change(part) for key, part in batch.items()}
     if dataclasses.is_dataclass(batch) and not isinstance(batch, type):
         names = [field.name for field in dataclasses.fields(batch)]
-        return dataclasses.replace(batch, **{n: on_device(getattr(batch, n)) for n in names})
+        return dataclasses.replace(batch, **{n: change(getattr(batch, n)) for n in names})
     return batch
 
 

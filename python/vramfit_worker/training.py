@@ -118,7 +118,7 @@ class Trainer:
                     batch = batch()
             batch = on_device(batch)
             with torch.no_grad(), self._autocast():
-                self._loss_of(batch)
+                loss_of(self.definition, batch)
         finally:
             self.model.train()
 
@@ -141,27 +141,7 @@ class Trainer:
         self.batch = on_device(batch)
         del batch
         with self._autocast():
-            self.loss = _checked(self._loss_of(self.batch))
-
-    def _loss_of(self, batch: Any) -> Any:
-        if self.definition.loss is not None:
-            with users("`loss`"):
-                return self.definition.loss(self.model, batch)
-        with users("the model"):
-            if isinstance(batch, Mapping):
-                output = self.model(**batch)
-            elif isinstance(batch, (list, tuple)):
-                output = self.model(*batch)
-            else:
-                output = self.model(batch)
-        if isinstance(output, torch.Tensor):
-            return output
-        loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
-        if loss is None:
-            raise PointFault(
-                f"the model returned {of_type(output)} without a loss; `loss` can be a function"
-            )
-        return loss
+            self.loss = checked(loss_of(self.definition, self.batch))
 
     def _update(self) -> None:
         with users("the optimizer's step"):
@@ -178,6 +158,29 @@ class Trainer:
     def _autocast(self) -> AbstractContextManager[Any]:
         dtype = DTYPES.get(self.recipe.precision)
         return torch.autocast("cuda", dtype=dtype) if dtype else nullcontext()
+
+
+def loss_of(definition: Definition, batch: Any) -> Any:
+    """What the user's code makes of a batch."""
+    model = definition.model
+    if definition.loss is not None:
+        with users("`loss`"):
+            return definition.loss(model, batch)
+    with users("the model"):
+        if isinstance(batch, Mapping):
+            output = model(**batch)
+        elif isinstance(batch, (list, tuple)):
+            output = model(*batch)
+        else:
+            output = model(batch)
+    if isinstance(output, torch.Tensor):
+        return output
+    loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+    if loss is None:
+        raise PointFault(
+            f"the model returned {of_type(output)} without a loss; `loss` can be a function"
+        )
+    return loss
 
 
 def make_optimizer(
@@ -210,7 +213,8 @@ def now() -> Stamp:
     return Stamp.now()
 
 
-def _checked(loss: Any) -> torch.Tensor:
+def checked(loss: Any) -> torch.Tensor:
+    """A loss that a gradient can be made of."""
     if not isinstance(loss, torch.Tensor):
         raise PointFault(f"`loss` returned {of_type(loss)}, not a tensor")
     if loss.numel() != 1:

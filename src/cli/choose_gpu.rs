@@ -9,7 +9,7 @@ use crate::profile::gpu::{ComputeCapability, GpuProfile};
 
 /// Planned for where there is no GPU and none is named: the smallest card that people still train
 /// on, so that what fits it fits nearly everywhere.
-const DEFAULT: &str = "rtx-3050-laptop-4gb";
+pub(super) const DEFAULT: &str = "rtx-3050-laptop-4gb";
 
 /// What the flags say of the GPU's memory.
 pub(super) fn setup(args: &DeviceArgs) -> Setup {

@@ -75,7 +75,7 @@ pub(super) fn without_placeholder(flag: &str, value: String) -> Error {
 }
 
 /// The user's function, whose file is there.
-fn function(named: &FunctionName) -> Result<Function, Error> {
+pub(super) fn function(named: &FunctionName) -> Result<Function, Error> {
     let unreadable = |source| {
         Error::new(ErrorKind::Unreadable { path: named.file.clone().into(), source })
             .hint("`--workload` takes a Python file and a function: train.py:workload")

@@ -7,6 +7,7 @@ mod choose_gpu;
 mod completions;
 mod contexts;
 mod doctor;
+mod equivalence;
 mod export;
 mod gpu_check;
 mod gpus;
@@ -27,6 +28,7 @@ mod settings;
 mod twin;
 mod values;
 mod waiting;
+mod watch;
 
 use std::env;
 use std::ffi::OsString;
@@ -72,7 +74,12 @@ fn made_by() -> String {
 fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
     let measures = matches!(
         command,
-        Command::Plan(_) | Command::Check(_) | Command::Run(_) | Command::Replay(_)
+        Command::Plan(_)
+            | Command::Check(_)
+            | Command::Run(_)
+            | Command::Watch(_)
+            | Command::Replay(_)
+            | Command::Equivalence(_)
     );
     if measures && env::current_dir().is_err() {
         // Programs that are started there fail in ways that are harder to read.
@@ -81,10 +88,12 @@ fn dispatch(command: &Command, output: &Output) -> Result<ExitCode, Error> {
     let status = match command {
         Command::Plan(args) => plan::run(args, &Catalog::load()?, output),
         Command::Check(args) => check::run(args, &Catalog::load()?, output),
-        // Its end is the end of the program it runs.
+        // Their end is the end of the program they run.
         Command::Run(args) => return run::run(args, &Catalog::load()?, output),
+        Command::Watch(args) => return watch::run(args, &Catalog::load()?, output),
         Command::Replay(args) => replay::run(args, &Catalog::load()?, output),
         Command::Doctor(args) => doctor::run(args, &Catalog::load()?, output),
+        Command::Equivalence(args) => equivalence::run(args, &Catalog::load()?, output),
         Command::Export(args) => export::run(args, output),
         Command::Lint(args) => lint::run(args, output),
         Command::Gpus(args) => gpus::run(args, &Catalog::load()?, output),

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Instant;
 
@@ -9,7 +10,7 @@ use super::args::{RunArgs, UnknownSizes};
 use super::output::Output;
 use super::{choose_gpu, pages, waiting};
 use crate::destination::Destination;
-use crate::device::{PythonSetup, Snapshots, VirtualGpu, read_run_reports};
+use crate::device::{PythonSetup, RunReports, Snapshots, VirtualGpu, read_run_reports};
 use crate::error::{Error, ErrorKind};
 use crate::profile::Catalog;
 use crate::report::{RUN_SCHEMA, RunDocument, run_summary};
@@ -22,27 +23,14 @@ pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<
     let report = args.report.as_deref().map(Destination::open).transpose()?;
     let is_page = args.report.as_deref().is_some_and(pages::is_page);
     let snapshots = match args.snapshot.as_deref() {
-        Some(path) => Some(Snapshots::prepare(path)?),
+        Some(path) => Some(prepare_snapshots(path, output)?),
         None if is_page => Some(Snapshots::passing()?),
         None => None,
     };
-    if let Some(path) = args.snapshot.as_deref().filter(|path| path.exists()) {
-        output.say(&format!("vramfit: `{}` is there and will be replaced", path.display()));
-    }
     let begun = Instant::now();
     let status = start(args, &gpu, snapshots.as_ref())?;
     let seen = read_run_reports(gpu.folder());
-    let document = RunDocument {
-        schema: RUN_SCHEMA,
-        command: args.command.iter().map(|it| it.to_string_lossy().into_owned()).collect(),
-        gpu: gpu.product(),
-        gpus: gpu.count(),
-        budget: gpu.budget().budget,
-        exit_status: status.code(),
-        signal: status.signal(),
-        seconds: begun.elapsed().as_secs_f64(),
-        processes: &seen.reports,
-    };
+    let document = run_document(&args.command, &gpu, &seen, status, begun);
     for line in run_summary(&document, &seen, args.timeline) {
         output.say(&format!("vramfit: {line}"));
     }
@@ -60,8 +48,38 @@ pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<
     Ok(exit_code(status))
 }
 
+/// What is known of a run that has ended.
+pub(super) fn run_document<'a>(
+    command: &[OsString],
+    gpu: &'a VirtualGpu,
+    seen: &'a RunReports,
+    status: ExitStatus,
+    begun: Instant,
+) -> RunDocument<'a> {
+    RunDocument {
+        schema: RUN_SCHEMA,
+        command: command.iter().map(|it| it.to_string_lossy().into_owned()).collect(),
+        gpu: gpu.product(),
+        gpus: gpu.count(),
+        budget: gpu.budget().budget,
+        exit_status: status.code(),
+        signal: status.signal(),
+        seconds: begun.elapsed().as_secs_f64(),
+        processes: &seen.reports,
+    }
+}
+
+/// Gets ready for snapshots, and says what they will replace.
+pub(super) fn prepare_snapshots(path: &Path, output: &Output) -> Result<Snapshots, Error> {
+    let snapshots = Snapshots::prepare(path)?;
+    if path.exists() {
+        output.say(&format!("vramfit: `{}` is there and will be replaced", path.display()));
+    }
+    Ok(snapshots)
+}
+
 /// Says where the snapshots are.
-fn tell_snapshots(snapshots: Snapshots, output: &Output) {
+pub(super) fn tell_snapshots(snapshots: Snapshots, output: &Output) {
     match snapshots.collect() {
         Ok(files) if files.is_empty() => {
             output.say("vramfit: no snapshot: no Python process used the GPU through PyTorch");
@@ -94,20 +112,20 @@ fn start(
     let mut command = Command::new(program);
     command.args(arguments).envs(gpu.environment()).envs(gpu.python_environment(python));
     command.envs(snapshots.map(Snapshots::environment));
-    waiting::status(&mut command).map_err(|source| {
+    waiting::status(&mut command, |_| ()).map_err(|source| {
         let program = program.to_string_lossy().into_owned();
         ErrorKind::ProgramStart { program, source }.into()
     })
 }
 
 /// The GPUs that a launcher is asked to use.
-fn ranks(command: &[OsString]) -> Option<u32> {
+pub(super) fn ranks(command: &[OsString]) -> Option<u32> {
     let words: Vec<_> = command.iter().map(|it| it.to_string_lossy()).collect();
     workload::ranks(&words)
 }
 
 /// The command's own status; of one that ended by a signal, 128 and the signal, as shells do.
-fn exit_code(status: ExitStatus) -> ExitCode {
+pub(super) fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
@@ -88,6 +89,38 @@ pub(super) fn count(text: &str) -> Result<u32, Refusal> {
             "not a whole number from 1 to 4294967295",
             "give a whole number such as 64",
         ),
+    }
+}
+
+/// Optimizer steps of a small training.
+pub(super) fn steps(text: &str) -> Result<u32, Refusal> {
+    match text.parse() {
+        Ok(steps @ 10..=100_000) => Ok(steps),
+        _ => refuse(
+            text,
+            "not a whole number from 10 to 100000",
+            "50 take half a minute on a CPU, and show enough",
+        ),
+    }
+}
+
+/// Milliseconds between two readings.
+pub(super) fn milliseconds(text: &str) -> Result<Duration, Refusal> {
+    match text.parse() {
+        Ok(number @ 10..=60_000) => Ok(Duration::from_millis(number)),
+        _ => refuse(
+            text,
+            "not a whole number from 10 to 60000",
+            "NVML's own numbers change a few times a second; 100 is the default",
+        ),
+    }
+}
+
+/// What random numbers are drawn from, as PyTorch takes it.
+pub(super) fn seed(text: &str) -> Result<u64, Refusal> {
+    match text.parse() {
+        Ok(seed @ 0..=0x7fff_ffff) => Ok(seed),
+        _ => refuse(text, "not a whole number from 0 to 2147483647", "any will do, such as 1"),
     }
 }
 

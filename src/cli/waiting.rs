@@ -16,12 +16,12 @@ const TICK: Duration = Duration::from_millis(10);
 /// How long the command may take to end after it was told for the second time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs the command to its end. SIGINT, SIGTERM and SIGHUP are passed on; who is told twice and goes
-/// on is killed.
+/// Runs the command to its end; `started` is told its process id. SIGINT, SIGTERM and SIGHUP are
+/// passed on; who is told twice and goes on is killed.
 ///
 /// # Errors
 /// When the command cannot be started.
-pub(super) fn status(command: &mut Command) -> io::Result<ExitStatus> {
+pub(super) fn status(command: &mut Command, started: impl FnOnce(u32)) -> io::Result<ExitStatus> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     // At a terminal it stays in our group, or it could not read what is typed.
     let own_group = !io::stdin().is_terminal();
@@ -29,6 +29,7 @@ pub(super) fn status(command: &mut Command) -> io::Result<ExitStatus> {
         command.process_group(0);
     }
     let child = command.spawn()?;
+    started(child.id());
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let mut waiting = Waiting { child, pid, own_group, told: 0, deadline: None };
     loop {

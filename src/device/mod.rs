@@ -28,6 +28,7 @@ pub use descent::{descendants, descends_from, started_with};
 pub use nvml::{NvmlFault, nvml_words, open_nvml};
 pub use platform::Platform;
 pub use python::{PythonSetup, lay_out_python, python_environment, python_packages};
+pub(crate) use real_gpu::process_bytes;
 pub use real_gpu::{BoardMemory, RealGpu, RealGpus, board_memory};
 pub use run_reports::{RunReports, read_run_reports};
 pub use sampler::{Sampler, Sight, Whose};

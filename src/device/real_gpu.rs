@@ -95,6 +95,11 @@ impl RealGpus {
         Ok((found > 0).then(|| Self { nvml: Arc::new(nvml), driver }))
     }
 
+    /// The NVML that was asked.
+    pub fn nvml(&self) -> &Arc<Nvml> {
+        &self.nvml
+    }
+
     /// Index, UUID and product name of each card that answers.
     pub fn list(&self) -> Vec<(u32, String, String)> {
         let count = self.nvml.device_count().unwrap_or(0);
@@ -186,7 +191,10 @@ fn budget_now(memory: BoardMemory, display: bool, setup: Setup) -> Result<Budget
 }
 
 /// Bytes that NVML attributes to the processes for which `is_own` holds, where it does.
-pub(super) fn process_bytes(device: &Device<'_>, is_own: impl Fn(u32) -> bool) -> Option<u64> {
+pub(crate) fn process_bytes(
+    device: &Device<'_>,
+    mut is_own: impl FnMut(u32) -> bool,
+) -> Option<u64> {
     let processes = device.running_compute_processes().ok()?;
     let mut own = processes.iter().filter(|process| is_own(process.pid)).peekable();
     own.peek()?;

@@ -43,8 +43,14 @@ pub(super) fn hints(kind: &ErrorKind) -> Vec<String> {
              `torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")` after it"
                 .to_owned()
         }
+        ErrorKind::BrokenRecording { .. } => {
+            "record one with `vramfit watch --record FILE -- python train.py`".to_owned()
+        }
         ErrorKind::ReplayFailed { .. } => {
             "it is replayed by PyTorch: `VRAMFIT_PYTHON` names a Python that has it".to_owned()
+        }
+        ErrorKind::EquivalenceFailed { .. } => {
+            "it is PyTorch that trains: `VRAMFIT_PYTHON` names a Python that has it".to_owned()
         }
         ErrorKind::InTheWay { .. } => "name another with `--output`".to_owned(),
         ErrorKind::TemporaryFolder { .. } => {
@@ -63,6 +69,14 @@ pub(super) fn hints(kind: &ErrorKind) -> Vec<String> {
                 .to_owned()
         }
         ErrorKind::NoWorkingDirectory => "go to a folder that does, e.g. `cd ~`".to_owned(),
+        ErrorKind::NothingToWatch => {
+            "`--gpu NAME` runs it on a virtual one, which `vramfit gpus` lists; `--replay FILE` looks \
+             at what was recorded elsewhere"
+                .to_owned()
+        }
+        ErrorKind::FlagOfVirtualGpu { .. } => {
+            "name a virtual one with `--gpu NAME`; `vramfit gpus` lists them".to_owned()
+        }
         ErrorKind::NoRealGpu => {
             "`vramfit run --gpu NAME -- vramfit gpu-check` rehearses it on a virtual one".to_owned()
         }

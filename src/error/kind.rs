@@ -177,6 +177,16 @@ pub enum ErrorKind {
         /// The version that can be read.
         expected: u32,
     },
+    /// A file that is no recording of a watched run.
+    #[error("`{}` is no recording of `vramfit watch`, line {line}: {reason}", path.display())]
+    BrokenRecording {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, counted from 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
     /// A file that is no snapshot of an allocator with a trace in it.
     #[error("`{}` is not a memory snapshot that can be replayed: {reason}", path.display())]
     BrokenSnapshot {
@@ -188,6 +198,12 @@ pub enum ErrorKind {
     /// A trace that no answer came of.
     #[error("the trace could not be replayed: {reason}")]
     ReplayFailed {
+        /// Why.
+        reason: String,
+    },
+    /// A small training that no answer came of.
+    #[error("the training ended without an answer: {reason}")]
+    EquivalenceFailed {
         /// Why.
         reason: String,
     },
@@ -295,6 +311,15 @@ pub enum ErrorKind {
     /// A real GPU is needed.
     #[error("there is no NVIDIA GPU in this machine")]
     NoRealGpu,
+    /// Nothing to watch a program on.
+    #[error("there is no NVIDIA GPU in this machine to watch a program on")]
+    NothingToWatch,
+    /// A flag that describes a virtual GPU, given for a real one.
+    #[error("`{flag}` is of virtual GPUs alone, and the program runs on a real one")]
+    FlagOfVirtualGpu {
+        /// The flag, dashes included.
+        flag: &'static str,
+    },
     /// NVML could not be opened or did not answer.
     #[error("{what}: {reason}")]
     Nvml {

@@ -48,6 +48,8 @@ impl ErrorKind {
             | Self::BrokenPlan { .. }
             | Self::PlanVersion { .. }
             | Self::BrokenSnapshot { .. }
+            | Self::BrokenRecording { .. }
+            | Self::FlagOfVirtualGpu { .. }
             | Self::InTheWay { .. }
             | Self::PlanWithoutChoice { .. }
             | Self::PlanOfCommand { .. }
@@ -74,8 +76,10 @@ impl ErrorKind {
             | Self::PythonMissing { .. }
             | Self::NothingMeasured { .. }
             | Self::ReplayFailed { .. }
+            | Self::EquivalenceFailed { .. }
             | Self::Interrupted
             | Self::NoRealGpu
+            | Self::NothingToWatch
             | Self::Nvml { .. }
             | Self::VirtualGpuMissing { .. }
             | Self::NotTheVirtualGpu { .. }

@@ -1,9 +1,10 @@
-//! A plan, a comparison, a replay, a run on a virtual GPU, the findings in scripts or a machine in a person's
-//! or a program's eyes.
+//! What was found out, in a person's or a program's eyes: a plan, a comparison, a replay, a run on a
+//! virtual GPU, a watched run, a small training, a machine, or traps in scripts.
 
 mod comparison;
 mod contexts;
 mod doctor;
+mod equivalence;
 mod html;
 mod json;
 mod lint;
@@ -13,11 +14,13 @@ mod run;
 mod sparkline;
 mod table;
 mod time;
+mod watch;
 
 use crate::plan::Plan;
 
 pub use comparison::{compared, comparison};
 pub use doctor::doctor;
+pub use equivalence::equivalence;
 pub use html::{RecordedPeak, plan as plan_page, run as run_page, watch as watch_page};
 pub use lint::{LINT_SCHEMA, LintDocument, LintSummary, lint, sarif};
 pub use paint::painted;
@@ -27,6 +30,10 @@ pub use replay::{
 };
 pub use run::{RUN_SCHEMA, RunDocument, summary as run_summary};
 pub use table::wrap;
+pub use watch::{
+    FoundFault, WATCH_SCHEMA, WatchDocument, announcement as watch_announcement,
+    lines as watch_lines,
+};
 
 /// A way to show a plan.
 pub trait Report: Sync {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use vramfit_vgpu_schema::{Report, Time};
 
+use crate::units::duration;
+
 /// Kernels that a person is shown; the file has 200.
 const MOST_SHOWN: usize = 5;
 /// Characters of a kernel's name that a person is shown.
@@ -74,15 +76,8 @@ pub(super) fn short(name: &str) -> String {
     }
 }
 
-/// `1.24 s`, `38.2 ms`, `7.5 µs`.
 pub(super) fn seconds(seconds: f64) -> String {
-    if seconds >= 1.0 {
-        format!("{seconds:.2} s")
-    } else if seconds >= 1e-3 {
-        format!("{:.1} ms", seconds * 1e3)
-    } else {
-        format!("{:.1} µs", seconds * 1e6)
-    }
+    duration(seconds, 3)
 }
 
 #[cfg(test)]
@@ -116,8 +111,8 @@ mod tests {
         assert_eq!(
             lines(&report, "rank 1", 2),
             [
-                "rank 1: 2.00 s by the cost model on GPU 0 = arithmetic 1.20 s + memory 300.0 ms + \
-                 waiting for the host 500.0 ms",
+                "rank 1: 2.00 s by the cost model on GPU 0 = arithmetic 1.20 s + memory 300 ms + \
+                 waiting for the host 500 ms",
                 "  costliest: gemm 80 %, add(int) 20 %",
             ]
         );

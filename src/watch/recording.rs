@@ -149,7 +149,8 @@ pub enum Slowdown {
 }
 
 /// What is known when an optimizer has stepped. Bytes are those of PyTorch's allocator on the
-/// process's device; they and what follows are of the time since the step before.
+/// process's device. Peak, seconds and retries are of the time since the line before of the same
+/// process; between quick steps no line is written, and `step` tells how many there were.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The process.
@@ -172,6 +173,10 @@ pub struct Step {
     /// Collections of Python's garbage that have run in the process so far, by generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collected: Option<Collected>,
+    /// Graphs that a backward pass has gone through and that are held still: of each, the root or one
+    /// of the few nodes below it. One or two in a healthy loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graphs: Option<u64>,
 }
 
 /// How often Python's collector of cyclic garbage has run, for each of its generations.
@@ -190,8 +195,12 @@ pub struct Pass {
     pub has_graph: bool,
     /// Held by tensors when it was done.
     pub allocated: Bytes,
-    /// The most that they have held since the last step or pass.
+    /// The most that they have held since the last line of a step or pass.
     pub allocated_peak: Bytes,
+    /// Its graph was run backward: a part of a model that trains, such as a frozen backbone, or a
+    /// network that a loss is taken from.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trained: bool,
 }
 
 /// What is held of what was made at one place in the program.

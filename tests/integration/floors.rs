@@ -11,7 +11,7 @@ const FLOORS: &[&[&str]] = &[
     &["workload"],
     &["measurement", "device", "survey"],
     &["probe"],
-    &["doctor", "replay", "watch"],
+    &["doctor", "equivalence", "replay", "watch"],
     &["solve", "plan", "comparison"],
     &["report", "export"],
     &["cli"],

@@ -17,6 +17,8 @@ mod command;
 mod contexts;
 /// `vramfit doctor`.
 mod doctor;
+/// `vramfit equivalence`.
+mod equivalence;
 /// `vramfit export`: what it writes, and that frameworks train by it as planned.
 mod export;
 /// The fake worker.
@@ -37,6 +39,8 @@ mod pages;
 mod plan;
 /// The files in `profiles/`, and a user's own.
 mod profiles;
+/// Scripted recordings of runs, healthy and not.
+mod recordings;
 /// `vramfit replay`.
 mod replay;
 /// `vramfit run`.
@@ -46,5 +50,9 @@ mod selective;
 mod speed;
 /// The whole flow with the real worker, PyTorch and the virtual GPU.
 mod training;
+/// Programs with faults and without, watched.
+mod watch_faults;
+/// What detectors find in recordings.
+mod watch_findings;
 /// How the end of a worker is read and worded.
 mod worker;

@@ -2,6 +2,7 @@
 
 mod check;
 mod doctor;
+mod equivalence;
 mod export;
 mod gpu_check;
 mod lint;
@@ -9,11 +10,13 @@ mod plan;
 mod replay;
 mod run;
 mod shared;
+mod watch;
 
 use clap::{Args, Parser, Subcommand};
 
 pub(super) use check::CheckArgs;
 pub(super) use doctor::DoctorArgs;
+pub(super) use equivalence::{EquivalenceArgs, Only, TrainedOn};
 pub(super) use export::ExportArgs;
 pub(super) use gpu_check::{GpuCheckArgs, Points};
 pub(super) use lint::LintArgs;
@@ -21,6 +24,7 @@ pub(super) use plan::{Objective, PlanArgs};
 pub(super) use replay::ReplayArgs;
 pub(super) use run::{RunArgs, UnknownSizes};
 pub(super) use shared::{DeviceArgs, MeasuringArgs, WorkloadArgs};
+pub(super) use watch::WatchArgs;
 
 /// Plans the memory of a training run before it starts
 ///
@@ -46,9 +50,11 @@ pub(super) enum Command {
     Check(CheckArgs),
     Export(ExportArgs),
     Run(RunArgs),
+    Watch(WatchArgs),
     Replay(ReplayArgs),
     Lint(LintArgs),
     Doctor(DoctorArgs),
+    Equivalence(EquivalenceArgs),
     Gpus(GpusArgs),
     Models(ModelsArgs),
     #[command(hide = true)]

@@ -31,7 +31,8 @@ class Place(NamedTuple):
 
 
 @functools.cache
-def _is_users(file: str) -> bool:
+def is_users(file: str) -> bool:
+    """Whether a file is the user's."""
     if file.startswith("<"):
         # A program given by `-c` or typed in; other such names are made by libraries.
         return file in ("<string>", "<stdin>")
@@ -65,7 +66,7 @@ def users_places(most: int) -> tuple[Place, ...]:
 
 
 def _users(frame: FrameType | None, most: int) -> tuple[Place, ...]:
-    users = (it for it in _frames(frame) if _is_users(it[0].co_filename))
+    users = (it for it in _frames(frame) if is_users(it[0].co_filename))
     return tuple(_place(code, line) for code, line in itertools.islice(users, most))
 
 
@@ -79,7 +80,7 @@ def users_place_of(traceback: TracebackType | None) -> Place | None:
     found = None
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if _is_users(code.co_filename):
+        if is_users(code.co_filename):
             found = _place(code, traceback.tb_lineno)
         traceback = traceback.tb_next
     return found

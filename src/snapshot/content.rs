@@ -29,7 +29,13 @@ pub(super) fn snapshot(tree: &Tree) -> Result<Snapshot, String> {
     if traces.len() > MOST_DEVICES {
         return Err(format!("it has {} devices", traces.len()));
     }
-    let mut reader = Reader { tree, items: 0, releasers: HashMap::new(), known: HashMap::new(), stacks: Vec::new() };
+    let mut reader = Reader {
+        tree,
+        items: 0,
+        releasers: HashMap::new(),
+        known: HashMap::new(),
+        stacks: Vec::new(),
+    };
     let mut segments = reader.segments(root)?;
     let mut devices = Vec::new();
     for (device, trace) in (0..).zip(traces) {

@@ -177,7 +177,9 @@ mod tests {
     }
 
     fn script(segments: Vec<Segment>, events: Vec<Event>, begin: Begin) -> Script {
-        Trace { device: 0, events, stacks: Vec::new(), segments, unknown_events: 0 }.history().script(begin)
+        Trace { device: 0, events, stacks: Vec::new(), segments, unknown_events: 0 }
+            .history()
+            .script(begin)
     }
 
     fn alloc(block: u32, bytes: u64) -> Operation {

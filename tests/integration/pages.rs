@@ -13,6 +13,7 @@ use vramfit::watch::{
 
 use crate::browser::{Browser, View};
 use crate::harness::Test;
+use crate::recordings;
 
 /// As on a desk and as on a phone, by day and by night.
 const VIEWS: [View; 4] = [
@@ -73,16 +74,19 @@ fn recording() -> Recording {
     for second in 0..900u32 {
         let at = f64::from(second);
         let used = Bytes::mib(900 + u64::from(second) * 2);
-        push(at, Event::Reading(Reading {
-            gpu: 0,
-            used,
-            process: Some(Bytes(used.get() - Bytes::mib(300).get())),
-            utilisation: Some(90 - second % 7),
-            clock: Some(1740 - second / 3),
-            power: Some(60_000 + second * 10),
-            temperature: Some(50 + second / 40),
-            ..Reading::default()
-        }));
+        push(
+            at,
+            Event::Reading(Reading {
+                gpu: 0,
+                used,
+                process: Some(Bytes(used.get() - Bytes::mib(300).get())),
+                utilisation: Some(90 - second % 7),
+                clock: Some(1740 - second / 3),
+                power: Some(60_000 + second * 10),
+                temperature: Some(50 + second / 40),
+                ..Reading::default()
+            }),
+        );
         let step = Step {
             pid: 7,
             step: u64::from(second) + 1,
@@ -170,9 +174,19 @@ fn words_of_the_user_are_words_on_the_page() {
 
 #[test]
 fn a_page_that_cannot_be_written_is_told_before_anything_is_run() {
-    Test::new(&["plan", "--target-batch", "64", "--gpu", "t4", "--report", "/nonexistent/page.html"])
-        .stderr("error: cannot write `/nonexistent/page.html`: No such file or directory (os error 2)\n")
-        .status(2);
+    Test::new(&[
+        "plan",
+        "--target-batch",
+        "64",
+        "--gpu",
+        "t4",
+        "--report",
+        "/nonexistent/page.html",
+    ])
+    .stderr(
+        "error: cannot write `/nonexistent/page.html`: No such file or directory (os error 2)\n",
+    )
+    .status(2);
     Test::new(&["plan", "--target-batch", "64", "--gpu", "t4", "--report", "x", "--output", "x"])
         .stderr("error: `--report x`: the same file as `--output`\nhint: name two files\n")
         .status(2);
@@ -190,6 +204,12 @@ fn write_all(folder: &Path) -> Vec<PathBuf> {
     let mut pages: Vec<_> =
         plans.map(|(name, plan)| (name.to_owned(), plan_page(&plan, &made_by))).collect();
     pages.push(("watch".to_owned(), watch_page(&recording(), &vramfit::watch::find(&recording()))));
+    for (name, recording) in [("spill", recordings::spill()), ("throttle", recordings::throttle())]
+    {
+        let found = vramfit::watch::find(&recording);
+        assert!(!found.is_empty(), "{name}");
+        pages.push((name.to_owned(), watch_page(&recording, &found)));
+    }
     pages.push(("watch of nothing".to_owned(), watch_page(&Recording::default(), &[])));
     let mut paths: Vec<_> = pages.into_iter().map(write).collect();
     paths.extend(runs(folder));
@@ -245,6 +265,22 @@ for _ in range(4):
     optimizer.step()
     optimizer.zero_grad()
 "#;
+
+#[test]
+fn a_watched_run_tells_what_was_found_and_what_to_do() {
+    let recording = recordings::spill();
+    let found = vramfit::watch::find(&recording);
+    let page = watch_page(&recording, &found);
+    let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    for finding in &found {
+        let told = [finding.evidence(), finding.remedies(), vec![finding.headline()]].concat();
+        for line in told {
+            assert!(page.contains(&escape(&line).replace('"', "&quot;")), "no {line}");
+        }
+    }
+    holds_nothing_foreign(&page);
+    is_well_formed(&page);
+}
 
 #[test]
 fn a_run_tells_what_was_in_use_at_its_peak_and_by_whom() {

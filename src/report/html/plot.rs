@@ -39,7 +39,12 @@ pub(super) fn drawing(described: &Described<'_>, class: &str, content: &Markup) 
 }
 
 /// A chart: grid, axes and what is drawn on it.
-pub(super) fn plot(described: &Described<'_>, x: &Axis<'_>, y: &Axis<'_>, content: &Markup) -> Markup {
+pub(super) fn plot(
+    described: &Described<'_>,
+    x: &Axis<'_>,
+    y: &Axis<'_>,
+    content: &Markup,
+) -> Markup {
     html! {
         div .plot {
             p .axis-name { (y.name) }

@@ -145,11 +145,7 @@ mod tests {
 
     #[test]
     fn an_axis_of_nothing_is_one_too() {
-        for scale in [
-            Scale::from_zero(0.0),
-            Scale::from_zero(f64::NAN),
-            Scale::between(3.0, 3.0),
-        ] {
+        for scale in [Scale::from_zero(0.0), Scale::from_zero(f64::NAN), Scale::between(3.0, 3.0)] {
             for ticks in [scale.numbers(), scale.sizes(), scale.powers()] {
                 assert!(ticks.len() < 25, "{scale:?}");
             }

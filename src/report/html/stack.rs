@@ -30,25 +30,26 @@ pub(super) fn bar(described: &Described<'_>, pieces: &[Piece]) -> Markup {
         end += piece.share;
         (at, piece)
     });
-    drawing(described, "bar", &html! {
-        rect .empty width="100%" height="100%" {}
-        @for (at, Piece { name, share, size }) in placed.filter(|(_, piece)| piece.share > 0.0) {
-            svg .(class(name)) x=(percent(at)) width=(percent(*share)) height="100%" {
-                rect .part width="100%" height="100%" {}
-                title { (name) ": " (size) }
-                @if *share >= NAMED { text .on-part x="8" y="50%" dy="0.35em" { (name) } }
+    drawing(
+        described,
+        "bar",
+        &html! {
+            rect .empty width="100%" height="100%" {}
+            @for (at, Piece { name, share, size }) in placed.filter(|(_, piece)| piece.share > 0.0) {
+                svg .(class(name)) x=(percent(at)) width=(percent(*share)) height="100%" {
+                    rect .part width="100%" height="100%" {}
+                    title { (name) ": " (size) }
+                    @if *share >= NAMED { text .on-part x="8" y="50%" dy="0.35em" { (name) } }
+                }
             }
-        }
-    })
+        },
+    )
 }
 
 /// Parts of a memory of `whole` bytes, as pieces of a bar.
 pub(super) fn pieces(parts: &[Part], whole: Bytes) -> Vec<Piece> {
-    let piece = |(name, bytes): &Part| Piece {
-        name,
-        share: share(*bytes, whole),
-        size: bytes.to_string(),
-    };
+    let piece =
+        |(name, bytes): &Part| Piece { name, share: share(*bytes, whole), size: bytes.to_string() };
     parts.iter().map(piece).collect()
 }
 

@@ -73,8 +73,7 @@ impl Browser {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let (socket, _) = client(address, stream).unwrap();
         let (session, events) = (String::new(), Vec::new());
-        let mut browser =
-            Self { socket, last: 0, session, events, process, _profile: profile };
+        let mut browser = Self { socket, last: 0, session, events, process, _profile: profile };
         let target = browser.call("Target.createTarget", &json!({"url": "about:blank"}));
         let id = &target["targetId"];
         let attached =
@@ -171,6 +170,7 @@ fn program() -> Option<PathBuf> {
         return Some(named.into());
     }
     let path = std::env::var_os("PATH")?;
-    let found = |name: &&str| std::env::split_paths(&path).map(|it| it.join(name)).find(|it| it.is_file());
+    let found =
+        |name: &&str| std::env::split_paths(&path).map(|it| it.join(name)).find(|it| it.is_file());
     NAMES.iter().find_map(found)
 }

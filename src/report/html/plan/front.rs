@@ -39,24 +39,29 @@ pub(super) fn of(plan: &Plan) -> Option<Markup> {
     let best = plan.recommendation.as_ref();
     let limit = percent(x.place(size(budget)));
     let front: Vec<_> = plan.pareto.iter().map(place).collect();
-    let chart = plot(&described, &x_axis, &y_axis, &html! {
-        line .limit x1=(limit) x2=(limit) y1="0" y2="100%" {}
-        text .limit-name x=(limit) y="0" dx="-6" dy="4" text-anchor="end" { "budget " (budget) }
-        (steps("front", &front))
-        @for choice in others.iter().copied().chain(&plan.pareto) {
-            @let classes = curve::classes(choice.setting());
-            @let at = place(choice);
-            @let faint = if on_front(choice) { "" } else { " hollow" };
-            @if let Some(rate) = rate(choice).filter(|rate| rate.high > rate.low) {
-                line .range .(classes) x1=(percent(at.0)) x2=(percent(at.0))
-                    y1=(up(y.place(rate.low))) y2=(up(y.place(rate.high))) {}
+    let chart = plot(
+        &described,
+        &x_axis,
+        &y_axis,
+        &html! {
+            line .limit x1=(limit) x2=(limit) y1="0" y2="100%" {}
+            text .limit-name x=(limit) y="0" dx="-6" dy="4" text-anchor="end" { "budget " (budget) }
+            (steps("front", &front))
+            @for choice in others.iter().copied().chain(&plan.pareto) {
+                @let classes = curve::classes(choice.setting());
+                @let at = place(choice);
+                @let faint = if on_front(choice) { "" } else { " hollow" };
+                @if let Some(rate) = rate(choice).filter(|rate| rate.high > rate.low) {
+                    line .range .(classes) x1=(percent(at.0)) x2=(percent(at.0))
+                        y1=(up(y.place(rate.low))) y2=(up(y.place(rate.high))) {}
+                }
+                @if best.is_some_and(|it| it.evidence == choice.evidence) { (sizes::chosen(at)) }
+                (curve::mark(choice.setting()).at(
+                    &format!("point{faint} {classes}"), at, &hint(choice, plan, unit),
+                ))
             }
-            @if best.is_some_and(|it| it.evidence == choice.evidence) { (sizes::chosen(at)) }
-            (curve::mark(choice.setting()).at(
-                &format!("point{faint} {classes}"), at, &hint(choice, plan, unit),
-            ))
-        }
-    });
+        },
+    );
     let ranges = all().any(|it| rate(it).is_some_and(|rate| rate.high > rate.low));
     let mut settings: Vec<_> = all().map(Choice::setting).collect();
     settings.sort();

@@ -38,14 +38,19 @@ pub(super) fn of(plan: &Plan) -> Option<Markup> {
     let x_axis = Axis { name: "samples in one micro-batch", ticks: x.powers() };
     let y_axis = Axis { name: "device peak", ticks: y.sizes() };
     let limit = up(y.place(size(budget)));
-    let chart = plot(&described, &x_axis, &y_axis, &html! {
-        line .limit x1="0" x2="100%" y1=(limit) y2=(limit) {}
-        text .limit-name x="6" y=(limit) dy="-6" { "budget " (budget) }
-        // The recommended one last, above the others.
-        @for (index, curve) in curves.iter().enumerate().rev() {
-            (draw(index, curve, plan, x, y))
-        }
-    });
+    let chart = plot(
+        &described,
+        &x_axis,
+        &y_axis,
+        &html! {
+            line .limit x1="0" x2="100%" y1=(limit) y2=(limit) {}
+            text .limit-name x="6" y=(limit) dy="-6" { "budget " (budget) }
+            // The recommended one last, above the others.
+            @for (index, curve) in curves.iter().enumerate().rev() {
+                (draw(index, curve, plan, x, y))
+            }
+        },
+    );
     let key = html! {
         ul .keys {
             @for (index, it) in curves.iter().enumerate() {

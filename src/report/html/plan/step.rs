@@ -48,21 +48,30 @@ pub(super) fn memory(plan: &Plan) -> Option<Markup> {
             said.collect::<Vec<_>>().join("; ")
         ),
     };
-    let chart = plot(&described, &x, &Axis { name: "held by tensors", ticks: y.sizes() }, &html! {
-        @for (index, border) in borders.iter().enumerate() {
-            (column(border, place * (index as f64 + (1.0 - COLUMN / 100.0) / 2.0), place, y))
-        }
-        line .at-peak x1="0" x2="100%" y1=(up(y.place(size(peak)))) y2=(up(y.place(size(peak)))) {}
-        text .limit-name.peak-name x="100%" y=(up(y.place(size(peak)))) dy="-6" text-anchor="end" {
-            "peak " (peak)
-        }
-    });
+    let chart = plot(
+        &described,
+        &x,
+        &Axis { name: "held by tensors", ticks: y.sizes() },
+        &html! {
+            @for (index, border) in borders.iter().enumerate() {
+                (column(border, place * (index as f64 + (1.0 - COLUMN / 100.0) / 2.0), place, y))
+            }
+            line .at-peak x1="0" x2="100%" y1=(up(y.place(size(peak)))) y2=(up(y.place(size(peak)))) {}
+            text .limit-name.peak-name x="100%" y=(up(y.place(size(peak)))) dy="-6" text-anchor="end" {
+                "peak " (peak)
+            }
+        },
+    );
     let micro_step = match choice.accumulation {
-        1 => "Tensors at the borders of a step's phases, as they were read while it ran; the last is after \
-              the optimizer's step, gradients zeroed.",
-        _ => "Tensors at the borders of a micro-step's phases, as they were read while it ran. The \
+        1 => {
+            "Tensors at the borders of a step's phases, as they were read while it ran; the last is after \
+              the optimizer's step, gradients zeroed."
+        }
+        _ => {
+            "Tensors at the borders of a micro-step's phases, as they were read while it ran. The \
               gradients of earlier micro-steps are there from its beginning; the last border is after the \
-              optimizer's step, gradients zeroed.",
+              optimizer's step, gradients zeroed."
+        }
     };
     let rest = "The line is the highest in between, temporaries and workspaces included.";
     let key = html! {
@@ -130,7 +139,8 @@ fn table(borders: &[Border]) -> Markup {
     columns.extend(names.map(numbers));
     columns.push(numbers("together"));
     let rows = borders.iter().map(row).collect();
-    Table { caption: "Tensors at the borders of a step's phases", columns, rows, marked: None }.render()
+    Table { caption: "Tensors at the borders of a step's phases", columns, rows, marked: None }
+        .render()
 }
 
 /// What the time of a step goes to; none where it was measured, which does not tell.
@@ -155,7 +165,11 @@ pub(super) fn time(plan: &Plan) -> Option<Markup> {
     let chart = bar(&described, &pieces);
     let row = |(share, name): &(f64, &'static str)| {
         let seconds = split.total * share / 100.0;
-        vec![swatch(name), cell(format!("{share:.0} %")), cell(duration(seconds, known.basis.digits()))]
+        vec![
+            swatch(name),
+            cell(format!("{share:.0} %")),
+            cell(duration(seconds, known.basis.digits())),
+        ]
     };
     let numbers = Table {
         caption: "Where the time of a step goes",

@@ -142,8 +142,7 @@ fn notes(
     peaks: &[RecordedPeak],
     unrecorded: &[String],
 ) -> Vec<String> {
-    let mut notes =
-        vec!["nothing was computed: results and saved weights are void".to_owned()];
+    let mut notes = vec!["nothing was computed: results and saved weights are void".to_owned()];
     notes.extend(run::unknown(seen));
     notes.extend(run::without_shadow(document.processes, seen));
     if !seen.not_implemented.is_empty() {

@@ -47,33 +47,40 @@ pub(super) fn step(index: usize, peak: &Peak) -> Markup {
     let y_axis = Axis { name: "held by tensors", ticks: y.sizes() };
     let end = if at > 60.0 { "end" } else { "start" };
     let offset = if at > 60.0 { "-8" } else { "8" };
-    let chart = plot(&described, &x_axis, &y_axis, &html! {
-        @for band in &bands {
-            g .{ "in-" (band.phase.name()) } {
-                (area("held", &band.places))
-                (steps("held-line", &band.places))
+    let chart = plot(
+        &described,
+        &x_axis,
+        &y_axis,
+        &html! {
+            @for band in &bands {
+                g .{ "in-" (band.phase.name()) } {
+                    (area("held", &band.places))
+                    (steps("held-line", &band.places))
+                }
             }
-        }
-        line .at-peak x1=(percent(at)) x2=(percent(at)) y1=(up(y.place(size(most)))) y2="100%" {}
-        @if peak.wanted.is_some() {
-            line .wanted x1=(percent(at)) x2=(percent(at))
-                y1=(up(y.place(size(most)))) y2=(up(y.place(size(peak.bytes)))) {}
-        }
-        text .limit-name .peak-name[peak.wanted.is_none()] x=(percent(at)) y=(up(y.place(size(most)))) dx=(offset) dy="4"
-            text-anchor=(end) {
-            @match peak.wanted {
-                Some(wanted) => { "no room for " (wanted) },
-                None => { "peak " (peak.bytes) },
+            line .at-peak x1=(percent(at)) x2=(percent(at)) y1=(up(y.place(size(most)))) y2="100%" {}
+            @if peak.wanted.is_some() {
+                line .wanted x1=(percent(at)) x2=(percent(at))
+                    y1=(up(y.place(size(most)))) y2=(up(y.place(size(peak.bytes)))) {}
             }
-        }
-        @for band in &bands {
-            @let (from, until) = ends(band);
-            @if until - from >= NAMED {
-                text .band-name x=(percent((from + until) / 2.0)) y="100%" dy="-10"
-                    text-anchor="middle" { (band.phase.name()) }
+            text .limit-name .peak-name[peak.wanted.is_none()] x=(percent(at)) y=(up(y.place(size(most)))) dx=(offset) dy="4"
+                text-anchor=(end) {
+                @match peak.wanted {
+                    Some(wanted) => { "no room for " (wanted) },
+                    None => { "peak " (peak.bytes) },
+                }
             }
-        }
-    });
+            @for band in &bands {
+                @let (from, until) = ends(band);
+                @if until - from >= NAMED {
+                    // The last one's is held by the edge.
+                    @let (place, anchor) = if until > 99.0 { (until, "end") } else { ((from + until) / 2.0, "middle") };
+                    text .band-name x=(percent(place)) y="100%" dx=(if anchor == "end" { "-4" } else { "0" }) dy="-10"
+                        text-anchor=(anchor) { (band.phase.name()) }
+                }
+            }
+        },
+    );
     let key = html! {
         ul .keys {
             @for (phase, most) in &phases {
@@ -219,10 +226,13 @@ fn shortened(code: &str) -> String {
 
 /// Where something was asked for, in words.
 fn asked(at: &Kept) -> String {
-    let mut text = format!("in {}", match at.phase {
-        Phase::Other => "none of a step's phases".to_owned(),
-        phase => format!("the {} pass", phase.name()).replace("optimizer pass", "optimizer"),
-    });
+    let mut text = format!(
+        "in {}",
+        match at.phase {
+            Phase::Other => "none of a step's phases".to_owned(),
+            phase => format!("the {} pass", phase.name()).replace("optimizer pass", "optimizer"),
+        }
+    );
     if let Some(operator) = &at.operator {
         text += &format!(" by {operator}");
     }

@@ -67,14 +67,19 @@ fn of_process(index: usize, points: &[&TimelinePoint], document: &RunDocument<'_
     };
     let y_axis = Axis { name: "held of the GPU", ticks: y.sizes() };
     let limit = up(y.place(size(document.budget)));
-    let chart = plot(&described, &Axis { name, ticks: x.numbers() }, &y_axis, &html! {
-        (area("held", &places))
-        (steps("held-line", &places))
-        @if near {
-            line .limit x1="0" x2="100%" y1=(limit) y2=(limit) {}
-            text .limit-name x="6" y=(limit) dy="-6" { "budget " (document.budget) }
-        }
-    });
+    let chart = plot(
+        &described,
+        &Axis { name, ticks: x.numbers() },
+        &y_axis,
+        &html! {
+            (area("held", &places))
+            (steps("held-line", &places))
+            @if near {
+                line .limit x1="0" x2="100%" y1=(limit) y2=(limit) {}
+                text .limit-name x="6" y=(limit) dy="-6" { "budget " (document.budget) }
+            }
+        },
+    );
     let words = html! {
         "All that the process held, context included, over the kernels that it launched."
         @if !near { " The budget of " (document.budget) " lies far above." }

@@ -31,14 +31,19 @@ pub(super) fn memory(index: usize, gpu: &Gpu, view: &View<'_>) -> Option<Markup>
     };
     let limit = up(y.place(size(gpu.total)));
     let y_axis = Axis { name: "held", ticks: y.sizes() };
-    let chart = plot(&described, &x_axis(view), &y_axis, &html! {
-        (view.ranges())
-        (area("held", &all))
-        (steps("held-line", &all))
-        @if own.len() > 1 { (steps("own-line", &own)) }
-        line .limit x1="0" x2="100%" y1=(limit) y2=(limit) {}
-        text .limit-name x="6" y=(limit) dy="-6" { "all " (gpu.total) }
-    });
+    let chart = plot(
+        &described,
+        &x_axis(view),
+        &y_axis,
+        &html! {
+            (view.ranges())
+            (area("held", &all))
+            (steps("held-line", &all))
+            @if own.len() > 1 { (steps("own-line", &own)) }
+            line .limit x1="0" x2="100%" y1=(limit) y2=(limit) {}
+            text .limit-name x="6" y=(limit) dy="-6" { "all " (gpu.total) }
+        },
+    );
     let key = html! {
         ul .keys {
             li { (line("held-line")) "held by all" }
@@ -138,14 +143,19 @@ fn strip(index: usize, strip: &Strip, readings: &[(f64, &Reading)], view: &View<
     let places = place(thinned(values), view, y);
     let name = format!("{}, {}", strip.name, strip.unit);
     let y_axis = Axis { name: &name, ticks: y.few() };
-    plot(&described, &x_axis(view), &y_axis, &html! {
-        (view.ranges())
-        @if let Some(limit) = strip.limit {
-            @let at = up(y.place(limit));
-            line .limit x1="0" x2="100%" y1=(at) y2=(at) {}
-        }
-        (steps("held-line", &places))
-    })
+    plot(
+        &described,
+        &x_axis(view),
+        &y_axis,
+        &html! {
+            (view.ranges())
+            @if let Some(limit) = strip.limit {
+                @let at = up(y.place(limit));
+                line .limit x1="0" x2="100%" y1=(at) y2=(at) {}
+            }
+            (steps("held-line", &places))
+        },
+    )
 }
 
 fn table(strips: &[Strip], readings: &[(f64, &Reading)]) -> Markup {

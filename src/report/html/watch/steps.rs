@@ -33,13 +33,18 @@ pub(super) fn memory(view: &View<'_>) -> Option<Markup> {
         thinned(values).into_iter().map(at).collect()
     };
     let y_axis = Axis { name: "held by tensors", ticks: y.sizes() };
-    let chart = plot(&described, &x_axis(view), &y_axis, &html! {
-        (view.ranges())
-        @for process in processes.iter().take(MOST) {
-            (steps("peak-line", &places(process, |step| step.allocated_peak)))
-            (steps("held-line", &places(process, |step| step.allocated)))
-        }
-    });
+    let chart = plot(
+        &described,
+        &x_axis(view),
+        &y_axis,
+        &html! {
+            (view.ranges())
+            @for process in processes.iter().take(MOST) {
+                (steps("peak-line", &places(process, |step| step.allocated_peak)))
+                (steps("held-line", &places(process, |step| step.allocated)))
+            }
+        },
+    );
     let key = html! {
         ul .keys {
             li { (line("peak-line")) "at most within a step" }
@@ -74,16 +79,20 @@ pub(super) fn times(view: &View<'_>) -> Option<Markup> {
     let has_loader = processes.iter().any(|it| !loader(it).is_empty());
     let middle = median(&processes).unwrap_or(most);
     let said = format!("{} at the median, {} at most.", duration(middle, 3), duration(most, 3));
-    let described =
-        Described { id: "step-times", title: "Step times", description: said.clone() };
+    let described = Described { id: "step-times", title: "Step times", description: said.clone() };
     let y_axis = Axis { name: "ms", ticks: y.numbers() };
-    let chart = plot(&described, &x_axis(view), &y_axis, &html! {
-        (view.ranges())
-        @for process in processes.iter().take(MOST) {
-            (curve("held-line", &place(seconds(process))))
-            @if has_loader { (curve("loader-line", &place(loader(process)))) }
-        }
-    });
+    let chart = plot(
+        &described,
+        &x_axis(view),
+        &y_axis,
+        &html! {
+            (view.ranges())
+            @for process in processes.iter().take(MOST) {
+                (curve("held-line", &place(seconds(process))))
+                @if has_loader { (curve("loader-line", &place(loader(process)))) }
+            }
+        },
+    );
     let key = html! {
         ul .keys {
             li { (line("held-line")) "a step" }

@@ -17,7 +17,7 @@ use crate::device::{
 };
 use crate::error::{Error, ErrorKind, ExitStatus};
 use crate::profile::Catalog;
-use crate::report::{WatchDocument, run_summary, watch_lines};
+use crate::report::{WatchDocument, run_summary, watch_lines, watch_page};
 use crate::watch::{
     self, Hooks, Meter, RECORDING_SCHEMA, RecordFile, Replayed, Seen, Setup, Told, Watched,
     Watching, read_recording,
@@ -32,11 +32,16 @@ pub(super) fn run(args: &WatchArgs, catalog: &Catalog, output: &Output) -> Resul
 
 /// Looks at a recording; whether something is found is the answer.
 fn replay(path: &Path, args: &WatchArgs, output: &Output) -> Result<ExitStatus, Error> {
+    let page = args.report.as_deref().map(Destination::open).transpose()?;
     let Replayed { recording, cut_off } = read_recording(path)?;
     if cut_off {
         output.say(&format!("vramfit: `{}` is cut off in its last line", path.display()));
     }
-    let document = WatchDocument::new(&recording, &watch::find(&recording));
+    let found = watch::find(&recording);
+    let document = WatchDocument::new(&recording, &found);
+    if let Some(page) = page {
+        page.write(&watch_page(&recording, &found))?;
+    }
     if let Some(path) = &args.findings {
         output.json_to(&document, &Destination::open(path)?)?;
     }
@@ -53,7 +58,7 @@ fn replay(path: &Path, args: &WatchArgs, output: &Output) -> Result<ExitStatus, 
 fn live(args: &WatchArgs, catalog: &Catalog, output: &Output) -> Result<ExitCode, Error> {
     let place = Place::choose(args, catalog, output)?;
     let findings = args.findings.as_deref().map(Destination::open).transpose()?;
-    let report = args.report.as_deref().map(Destination::open).transpose()?;
+    let page = args.report.as_deref().map(Destination::open).transpose()?;
     let snapshots = args.snapshot.as_deref().map(|it| prepare_snapshots(it, output)).transpose()?;
     let meter = place.meter();
     let all_virtual = meter.gpus().iter().all(|gpu| gpu.virtual_gpu);
@@ -78,13 +83,13 @@ fn live(args: &WatchArgs, catalog: &Catalog, output: &Output) -> Result<ExitCode
     })?;
     let seen = watching.end(status);
     if let Some(gpu) = place.virtual_gpu() {
-        tell_run(args, gpu, (status, begun), report.as_ref(), output);
+        tell_run(args, gpu, status, begun, output);
     }
     if let Some(snapshots) = snapshots {
         tell_snapshots(snapshots, output);
     }
     match seen {
-        Some(seen) => tell_seen(&seen, findings.as_ref(), output),
+        Some(seen) => tell_seen(&seen, findings.as_ref(), page.as_ref(), output),
         None => output.say("vramfit: watching has failed, and tells nothing"),
     }
     Ok(exit_code(status))
@@ -158,7 +163,6 @@ fn of_a_virtual_gpu(args: &WatchArgs) -> Option<&'static str> {
         (device.reserve.is_some(), "--reserve"),
         (device.margin.is_some(), "--margin"),
         (args.gpus.is_some(), "--gpus"),
-        (args.report.is_some(), "--report"),
     ];
     given.into_iter().find_map(|(given, flag)| given.then_some(flag))
 }
@@ -195,8 +199,8 @@ fn tell(told: &Told<'_>) {
 fn tell_run(
     args: &WatchArgs,
     gpu: &VirtualGpu,
-    (status, begun): (ProcessStatus, Instant),
-    report: Option<&Destination>,
+    status: ProcessStatus,
+    begun: Instant,
     output: &Output,
 ) {
     let seen = read_run_reports(gpu.folder());
@@ -204,12 +208,9 @@ fn tell_run(
     for line in run_summary(&document, &seen, false) {
         output.say(&format!("vramfit: {line}"));
     }
-    if let Some(Err(error)) = report.map(|file| output.json_to(&document, file)) {
-        output.error(&error);
-    }
 }
 
-fn tell_seen(seen: &Seen, file: Option<&Destination>, output: &Output) {
+fn tell_seen(seen: &Seen, file: Option<&Destination>, page: Option<&Destination>, output: &Output) {
     let Some(findings) = &seen.findings else {
         return output.say("vramfit: looking for what goes wrong has failed; a recording is whole");
     };
@@ -218,7 +219,9 @@ fn tell_seen(seen: &Seen, file: Option<&Destination>, output: &Output) {
         output.say(&format!("vramfit: {line}"));
     }
     // Whoever runs this in place of the program goes by the program's status, whatever else fails.
-    if let Some(Err(error)) = file.map(|file| output.json_to(&document, file)) {
+    let written = file.map(|file| output.json_to(&document, file));
+    let shown = page.map(|file| file.write(&watch_page(&seen.recording, findings)));
+    for error in written.into_iter().chain(shown).filter_map(Result::err) {
         output.error(&error);
     }
 }

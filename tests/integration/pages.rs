@@ -13,6 +13,7 @@ use vramfit::watch::{
 
 use crate::browser::{Browser, View};
 use crate::harness::Test;
+use crate::recordings;
 
 /// As on a desk and as on a phone, by day and by night.
 const VIEWS: [View; 4] = [
@@ -203,6 +204,12 @@ fn write_all(folder: &Path) -> Vec<PathBuf> {
     let mut pages: Vec<_> =
         plans.map(|(name, plan)| (name.to_owned(), plan_page(&plan, &made_by))).collect();
     pages.push(("watch".to_owned(), watch_page(&recording(), &vramfit::watch::find(&recording()))));
+    for (name, recording) in [("spill", recordings::spill()), ("throttle", recordings::throttle())]
+    {
+        let found = vramfit::watch::find(&recording);
+        assert!(!found.is_empty(), "{name}");
+        pages.push((name.to_owned(), watch_page(&recording, &found)));
+    }
     pages.push(("watch of nothing".to_owned(), watch_page(&Recording::default(), &[])));
     let mut paths: Vec<_> = pages.into_iter().map(write).collect();
     paths.extend(runs(folder));
@@ -258,6 +265,22 @@ for _ in range(4):
     optimizer.step()
     optimizer.zero_grad()
 "#;
+
+#[test]
+fn a_watched_run_tells_what_was_found_and_what_to_do() {
+    let recording = recordings::spill();
+    let found = vramfit::watch::find(&recording);
+    let page = watch_page(&recording, &found);
+    let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    for finding in &found {
+        let told = [finding.evidence(), finding.remedies(), vec![finding.headline()]].concat();
+        for line in told {
+            assert!(page.contains(&escape(&line).replace('"', "&quot;")), "no {line}");
+        }
+    }
+    holds_nothing_foreign(&page);
+    is_well_formed(&page);
+}
 
 #[test]
 fn a_run_tells_what_was_in_use_at_its_peak_and_by_whom() {

@@ -12,7 +12,7 @@ Examples:
   vramfit watch -- python train.py
   vramfit watch --record run.jsonl -- torchrun --nproc-per-node 2 ddp.py
   vramfit watch --gpu rtx-3050-laptop-4gb -- python train.py
-  vramfit watch --replay run.jsonl
+  vramfit watch --replay run.jsonl --report run.html
 
 Exit status: the program's own, and 128 and the signal that ended it; 2 bad input, 3 no GPU to watch.
 Of --replay: 0 nothing was found, 1 something was, 2 no recording.";
@@ -58,19 +58,19 @@ pub(in crate::cli) struct WatchArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(in crate::cli) findings: Option<PathBuf>,
 
+    /// Write the run and what was found as one page with charts (HTML, for a browser) to a file at the end
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(in crate::cli) report: Option<PathBuf>,
+
     /// Write PyTorch's memory snapshot of the run to a file, for its viewer and for `replay`
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(in crate::cli) snapshot: Option<PathBuf>,
-
-    /// Write what each process did on a virtual GPU as JSON to a file
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub(in crate::cli) report: Option<PathBuf>,
 
     /// Run nothing, and look at what an earlier run recorded
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["command", "record", "snapshot", "report"],
+        conflicts_with_all = ["command", "record", "snapshot"],
         help_heading = "Output"
     )]
     pub(in crate::cli) replay: Option<PathBuf>,

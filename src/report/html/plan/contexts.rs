@@ -17,7 +17,7 @@ pub(super) fn of(plan: &Plan) -> Option<Markup> {
         match &context.choice {
             Some(choice) => vec![
                 cell(context.tokens.to_string()),
-                cell(steps(choice).replace(" x ", " × ")),
+                cell(steps(choice).replace(" x ", "\u{a0}×\u{a0}")),
                 cell(setting(choice, plan)),
                 cell(choice.memory.device_peak.to_string()),
                 cell(choice.speed.as_ref().map_or_else(|| "-".to_owned(), Speed::tokens)),

@@ -96,7 +96,7 @@ fn setting_and_size(choice: &Choice, plan: &Plan) -> [Markup; 3] {
     let rest = choice.remainder.map_or_else(String::new, |rest| format!(" + {rest}"));
     [
         cell(setting(choice, plan)),
-        cell(format!("{} × {}{rest}", choice.micro_batch, choice.accumulation)),
+        cell(format!("{}\u{a0}×\u{a0}{}{rest}", choice.micro_batch, choice.accumulation)),
         cell(choice.memory.device_peak.to_string()),
     ]
 }

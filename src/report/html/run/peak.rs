@@ -12,7 +12,7 @@ use crate::units::{Bytes, count};
 /// Places of a curve, at most.
 const PLACES: usize = 600;
 /// Bands narrower than this, in hundredths, bear no name.
-const NAMED: f64 = 14.0;
+const NAMED: f64 = 20.0;
 /// Rows of what was in use.
 const ROWS: usize = 16;
 /// What is less than this part of all is not shown by itself.
@@ -73,8 +73,10 @@ pub(super) fn step(index: usize, peak: &Peak) -> Markup {
             @for band in &bands {
                 @let (from, until) = ends(band);
                 @if until - from >= NAMED {
-                    text .band-name x=(percent((from + until) / 2.0)) y="100%" dy="-10"
-                        text-anchor="middle" { (band.phase.name()) }
+                    // The last one's is held by the edge.
+                    @let (place, anchor) = if until > 99.0 { (until, "end") } else { ((from + until) / 2.0, "middle") };
+                    text .band-name x=(percent(place)) y="100%" dx=(if anchor == "end" { "-4" } else { "0" }) dy="-10"
+                        text-anchor=(anchor) { (band.phase.name()) }
                 }
             }
         },

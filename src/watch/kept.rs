@@ -93,9 +93,9 @@ pub(super) fn trap(grown: &[Grown], only_graphs: bool, retains: bool) -> Option<
         };
         named(&it.operator) || it.module.as_deref().is_some_and(named)
     };
-    let scalars = grown.iter().all(|it| it.bytes.0 <= SCALAR * it.blocks);
+    let scalars = grown.iter().all(|it| it.bytes.0 / it.blocks.max(1) <= SCALAR);
     // As many new blocks as at the largest place: one or more for each step.
-    let alike = grown.iter().filter(|it| it.blocks * 2 >= most.blocks).count();
+    let alike = grown.iter().filter(|it| it.blocks >= most.blocks.div_ceil(2)).count();
     Some(match () {
         () if retains || grown.iter().any(recurrent) => Trap::HiddenState,
         () if scalars => Trap::RunningLoss,

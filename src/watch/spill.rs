@@ -131,7 +131,7 @@ fn by_steps(spill: &Spill, before: &[f64], full: &[f64], by_clock: f64) -> Optio
         None => (LONGER_UNSEEN, UNSEEN),
     };
     let is_spill = longer.chance < CHANCE && slower >= needed * by_clock;
-    is_spill.then(|| (2.0 * longer.share - 1.0) * sure)
+    is_spill.then_some((2.0 * longer.share - 1.0) * sure)
 }
 
 /// The last reading up to that time, or else the next, unless it is far away.

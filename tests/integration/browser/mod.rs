@@ -39,10 +39,12 @@ pub(crate) struct View {
 impl Browser {
     /// Starts it; none where it is not installed and need not be.
     pub(crate) fn start() -> Option<Self> {
-        let Some(program) = program() else {
-            assert!(cfg!(debug_assertions), "no Chromium; `make test` installs one");
-            return None;
-        };
+        let program = program();
+        assert!(
+            program.is_some() || cfg!(debug_assertions),
+            "no Chromium; `make test` installs one"
+        );
+        let program = program?;
         let profile = tempfile::tempdir().unwrap();
         let log = profile.path().join("log");
         let mut process = Command::new(program)

@@ -168,7 +168,7 @@ fn description(curves: &[Curve<'_>], plan: &Plan) -> String {
     let largest = curves.iter().map(|curve| {
         let fits = |known: &&&Measurement| known.verdict(budget) == Verdict::Fits;
         let setting = named(curve.setting, plan);
-        match curve.points.iter().filter(fits).last() {
+        match curve.points.iter().rfind(fits) {
             Some(known) => format!(
                 "{setting} fits up to micro-batch {} with {}",
                 known.point.micro_batch,

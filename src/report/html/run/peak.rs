@@ -84,13 +84,14 @@ pub(super) fn step(index: usize, peak: &Peak) -> Markup {
     let key = html! {
         ul .keys {
             @for (phase, most) in &phases {
-                li { (swatch(phase.name())) span .size { "up to " (most) } }
+                li { (swatch(phase.name())) span .size { (most) } }
             }
         }
     };
     let words = html! {
         "What tensors hold of PyTorch's allocator, as it was asked for, from the end of the optimizer step \
-         before to the end of the next. Phases are told by the calls that each allocation came from."
+         before to the end of the next. Phases are told by the calls that each allocation came from; beside \
+         each is the most in it."
         @if !peak.is_whole { " The record begins in the midst of the run." }
     };
     figure(&chart, &key, &words, &table(&phases))

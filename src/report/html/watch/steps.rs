@@ -67,7 +67,7 @@ pub(super) fn times(view: &View<'_>) -> Option<Markup> {
     let loader = |of: &OfProcess<'_>| -> Vec<_> {
         of.1.iter().filter_map(|(at, step)| Some((*at, step.loader_seconds?))).collect()
     };
-    let most = processes.iter().flat_map(|it| seconds(it)).map(|it| it.1).fold(0.0, f64::max);
+    let most = processes.iter().flat_map(&seconds).map(|it| it.1).fold(0.0, f64::max);
     if most <= 0.0 {
         return None;
     }

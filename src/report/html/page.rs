@@ -6,7 +6,7 @@ use super::plot::verbatim;
 
 const STYLE: &str = include_str!("style.css");
 /// Nothing is loaded and nothing is run, whatever words a page holds.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+const POLICY: &str = include_str!("policy.txt");
 
 /// Characters of a name that fit a line of the headline on a phone.
 const LONGEST_WHOLE: usize = 22;

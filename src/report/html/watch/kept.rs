@@ -20,7 +20,7 @@ pub(super) fn of(view: &View<'_>) -> Option<Markup> {
     let row = |kept: &KeptAt| {
         vec![
             html! {
-                (kept.operator)
+                (if kept.operator.is_empty() { "-" } else { &kept.operator })
                 @if let Some(module) = &kept.module { " " small { "in " (module) } }
             },
             cell(if kept.place.is_empty() { "-" } else { &kept.place }),

@@ -20,6 +20,7 @@ type OfProcess<'a> = (u32, Vec<(f64, &'a Step)>);
 /// What tensors hold after each step, and at most within it; none without steps.
 pub(super) fn memory(view: &View<'_>) -> Option<Markup> {
     let processes = view.steps();
+    are_several(&processes)?;
     let most = processes.iter().flat_map(|it| &it.1).map(|(_, step)| step.allocated_peak).max()?;
     let y = Scale::from_zero(size(most));
     let described = Described {
@@ -61,6 +62,7 @@ pub(super) fn memory(view: &View<'_>) -> Option<Markup> {
 /// How long steps took; none where that is not known.
 pub(super) fn times(view: &View<'_>) -> Option<Markup> {
     let processes = view.steps();
+    are_several(&processes)?;
     let seconds = |of: &OfProcess<'_>| -> Vec<_> {
         of.1.iter().filter_map(|(at, step)| Some((*at, step.seconds?))).collect()
     };
@@ -100,6 +102,11 @@ pub(super) fn times(view: &View<'_>) -> Option<Markup> {
         }
     };
     Some(figure(&chart, &key, &html! { (said) }, &table(&processes)))
+}
+
+/// One point is no line.
+fn are_several(processes: &[OfProcess<'_>]) -> Option<()> {
+    processes.iter().any(|it| it.1.len() > 1).then_some(())
 }
 
 /// Of the times of all steps.

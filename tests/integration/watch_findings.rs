@@ -299,7 +299,7 @@ fn waiting_at_the_start_of_each_epoch_is_told_apart() {
 #[test]
 fn a_gpu_that_idles_in_a_rhythm_may_be_starved() {
     let idle = |index: u64, it: &mut Reading, _: &mut Noise| {
-        if index % 4 != 0 {
+        if !index.is_multiple_of(4) {
             it.utilisation = Some(3);
         }
     };

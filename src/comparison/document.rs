@@ -178,7 +178,7 @@ impl Comparison {
             && same_versions
             && (self.card.uuid.as_str(), self.rehearsal, self.level, self.planned)
                 == (other.card.uuid.as_str(), other.rehearsal, other.level, other.planned)
-            && self.twin.profile == other.twin.profile
+            && self.twin.profile.states_the_same_as(&other.twin.profile)
     }
 }
 

@@ -94,6 +94,13 @@ impl GpuProfile {
         std::iter::once(&self.product).chain(&self.aliases).any(|name| plain(name) == wanted)
     }
 
+    /// Whether `other` states the same facts. How its speed is modelled is none: a profile that was
+    /// written down and read again knows nothing of it.
+    pub fn states_the_same_as(&self, other: &Self) -> bool {
+        let facts = |profile: &Self| Self { calibration: None, ..profile.clone() };
+        facts(self) == facts(other)
+    }
+
     /// Clock of the memory in kHz as CUDA counts it: two transfers a tick, so that bandwidth is
     /// 2 × clock × bus width.
     pub fn memory_clock_khz(&self) -> u32 {

@@ -445,7 +445,7 @@ fn compare(format: &str, name: &str, plan: &Value, run: &Run) {
     let step: u64 = steps(format, plan)[0].iter().sum();
     let more = 1024 + if format == "hf" { step * 256 * 16 + 4096 } else { 0 };
     // Under autocast copies of weights are freed in the order of a hash of addresses.
-    let mixed = matches!(name, "bf16" | "fp16");
+    let mixed = matches!(choice["precision"].as_str(), Some("bf16" | "fp16"));
     let less = if mixed { allocated / 500 } else { 0 };
     let found = seen["allocated"].as_u64().unwrap();
     let what = format!("{format} {name}: {found} allocated, {allocated} planned");

@@ -59,6 +59,15 @@ impl<'a> View<'a> {
         Self { watched: &recording.watched, recording, findings, time, until }
     }
 
+    /// The same while steps were made: to load and to build may take longer than all of them.
+    fn while_stepping(&self) -> Self {
+        let is_step = |event: &Event| matches!(event, Event::Step(_));
+        let entries = self.recording.entries.iter();
+        let at = entries.filter(|entry| is_step(&entry.event)).map(|entry| entry.at);
+        let first = at.clone().fold(self.until, f64::min);
+        Self { time: Scale::between(first, at.fold(first, f64::max)), ..*self }
+    }
+
     fn readings(&self, gpu: u32) -> Vec<(f64, &'a Reading)> {
         let of = |entry: &'a crate::watch::Entry| match &entry.event {
             Event::Reading(reading) if reading.gpu == gpu => Some((entry.at, reading)),

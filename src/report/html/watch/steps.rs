@@ -19,6 +19,7 @@ type OfProcess<'a> = (u32, Vec<(f64, &'a Step)>);
 
 /// What tensors hold after each step, and at most within it; none without steps.
 pub(super) fn memory(view: &View<'_>) -> Option<Markup> {
+    let view = &view.while_stepping();
     let processes = view.steps();
     are_several(&processes)?;
     let most = processes.iter().flat_map(|it| &it.1).map(|(_, step)| step.allocated_peak).max()?;
@@ -61,6 +62,7 @@ pub(super) fn memory(view: &View<'_>) -> Option<Markup> {
 
 /// How long steps took; none where that is not known.
 pub(super) fn times(view: &View<'_>) -> Option<Markup> {
+    let view = &view.while_stepping();
     let processes = view.steps();
     are_several(&processes)?;
     let seconds = |of: &OfProcess<'_>| -> Vec<_> {

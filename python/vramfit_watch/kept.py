@@ -62,8 +62,8 @@ class Kept:
         if not self.asked:
             return
         try:
-            # A snapshot that is asked for as well records more than is needed here.
-            if not os.environ.get("VRAMFIT_SNAPSHOTS"):
+            # Whoever records already, the program or a snapshot that is asked for, has its way.
+            if not os.environ.get("VRAMFIT_SNAPSHOTS") and not torch._C._cuda_isHistoryEnabled():
                 torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
             self.records = True
         except Exception as error:

@@ -26,6 +26,7 @@ mod replay;
 mod run;
 mod settings;
 mod twin;
+mod two_files;
 mod values;
 mod waiting;
 mod watch;

@@ -128,8 +128,11 @@ impl Output {
             }
             return Ok(ExitStatus::BadInput);
         }
-        error.print().and_then(|()| io::stdout().flush()).map_err(lost)?;
-        Ok(ExitStatus::Done)
+        match error.print().and_then(|()| io::stdout().flush()) {
+            // Who reads has read enough.
+            Err(source) if source.kind() != io::ErrorKind::BrokenPipe => Err(lost(source)),
+            _ => Ok(ExitStatus::Done),
+        }
     }
 }
 

@@ -1,14 +1,13 @@
 //! `vramfit plan`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::args::{self, MeasuringArgs, PlanArgs};
 use super::contexts::Asked;
 use super::output::{self, Output};
 use super::planner::Planner;
-use super::{allocator, choose_gpu, export, inputs, made_by, settings};
-use crate::destination::{Destination, is_same_file};
+use super::{allocator, choose_gpu, export, inputs, made_by, settings, two_files};
+use crate::destination::Destination;
 use crate::error::{Error, ExitStatus};
 use crate::export::Recommended;
 use crate::plan::Objective;
@@ -22,9 +21,11 @@ pub(super) fn run(
     catalog: &Catalog,
     output: &Output,
 ) -> Result<ExitStatus, Error> {
-    two_files(("--output", &args.output), ("--record", &args.measuring.record))?;
-    two_files(("--report", &args.report), ("--record", &args.measuring.record))?;
-    two_files(("--report", &args.report), ("--output", &args.output))?;
+    two_files::told_apart(&[
+        ("--record", &args.measuring.record),
+        ("--output", &args.output),
+        ("--report", &args.report),
+    ])?;
     let workload = inputs::workload(&args.workload, args.seq.as_ref(), catalog)?;
     if let (Some(exporter), Some(_)) = (args.export, workload.subject.command()) {
         return Err(Error::bad_value(
@@ -102,20 +103,6 @@ pub(super) fn run(
         None if plan.fits_nothing() => ExitStatus::DoesNotFit,
         None => ExitStatus::Failed,
     })
-}
-
-/// Refuses one file for two things.
-fn two_files(
-    (flag, path): (&str, &Option<PathBuf>),
-    (other, taken): (&str, &Option<PathBuf>),
-) -> Result<(), Error> {
-    match (path, taken) {
-        (Some(path), Some(taken)) if is_same_file(path, taken) => {
-            let reason = format!("the same file as `{other}`");
-            Err(Error::bad_value(flag, path.display().to_string(), reason).hint("name two files"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// How workers are started, with Ctrl-C heard from now on.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::args::{RunArgs, UnknownSizes};
 use super::output::Output;
-use super::{choose_gpu, pages, waiting};
+use super::{choose_gpu, pages, two_files, waiting};
 use crate::destination::Destination;
 use crate::device::{PythonSetup, RunReports, Snapshots, VirtualGpu, read_run_reports};
 use crate::error::{Error, ErrorKind};
@@ -17,6 +17,7 @@ use crate::report::{RUN_SCHEMA, RunDocument, run_summary};
 use crate::workload;
 
 pub(super) fn run(args: &RunArgs, catalog: &Catalog, output: &Output) -> Result<ExitCode, Error> {
+    two_files::told_apart(&[("--report", &args.report), ("--snapshot", &args.snapshot)])?;
     let setup = choose_gpu::setup(&args.device);
     let count = args.gpus.or_else(|| ranks(&args.command)).unwrap_or(1);
     let gpu = choose_gpu::open_virtual(&args.device.gpu, catalog, setup, count)?;

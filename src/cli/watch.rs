@@ -10,7 +10,7 @@ use super::args::WatchArgs;
 use super::choose_gpu::{self, Chosen};
 use super::output::Output;
 use super::run::{exit_code, prepare_snapshots, ranks, run_document, tell_snapshots};
-use super::waiting;
+use super::{two_files, waiting};
 use crate::destination::Destination;
 use crate::device::{
     Gpu, Platform, PythonSetup, RealGpus, Snapshots, VirtualGpu, read_run_reports,
@@ -24,6 +24,13 @@ use crate::watch::{
 };
 
 pub(super) fn run(args: &WatchArgs, catalog: &Catalog, output: &Output) -> Result<ExitCode, Error> {
+    two_files::told_apart(&[
+        ("--replay", &args.replay),
+        ("--record", &args.record),
+        ("--findings", &args.findings),
+        ("--report", &args.report),
+        ("--snapshot", &args.snapshot),
+    ])?;
     match &args.replay {
         Some(path) => replay(path, args, output).map(ExitCode::from),
         None => live(args, catalog, output),
@@ -32,6 +39,7 @@ pub(super) fn run(args: &WatchArgs, catalog: &Catalog, output: &Output) -> Resul
 
 /// Looks at a recording; whether something is found is the answer.
 fn replay(path: &Path, args: &WatchArgs, output: &Output) -> Result<ExitStatus, Error> {
+    let findings = args.findings.as_deref().map(Destination::open).transpose()?;
     let page = args.report.as_deref().map(Destination::open).transpose()?;
     let Replayed { recording, cut_off } = read_recording(path)?;
     if cut_off {
@@ -39,16 +47,15 @@ fn replay(path: &Path, args: &WatchArgs, output: &Output) -> Result<ExitStatus, 
     }
     let found = watch::find(&recording);
     let document = WatchDocument::new(&recording, &found);
-    if let Some(page) = page {
-        page.write(&watch_page(&recording, &found))?;
-    }
-    if let Some(path) = &args.findings {
-        output.json_to(&document, &Destination::open(path)?)?;
-    }
+    // Each is tried, whichever fails.
+    let written = findings.map_or(Ok(()), |file| output.json_to(&document, &file));
+    let shown = page.map_or(Ok(()), |file| file.write(&watch_page(&recording, &found)));
     match args.json {
         true => output.json(&document)?,
         false => output.data(&watch_lines(&document).join("\n"))?,
     }
+    written?;
+    shown?;
     Ok(match document.findings.is_empty() {
         true => ExitStatus::Done,
         false => ExitStatus::DoesNotFit,

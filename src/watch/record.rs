@@ -1,6 +1,9 @@
-use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::history::History;
 use super::recording::{Entry, Event, RECORDING_SCHEMA, Recording};
@@ -17,13 +20,24 @@ impl RecordFile {
     /// Begins a recording in place of what is there.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file cannot be written, or another run is being written to it.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let unwritable = |source| ErrorKind::Unwritable { path: path.to_owned(), source };
-        // A pipe, or `/dev/stderr`, is not emptied.
-        let is_file = fs::metadata(path).map_or(true, |known| known.is_file());
-        let file = File::options().write(true).create(true).truncate(is_file).open(path);
-        Ok(Self { path: path.to_owned(), file: file.map_err(unwritable)? })
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(unwritable)?;
+        // A pipe, or `/dev/stderr`, is neither emptied nor ours alone.
+        if file.metadata().map_err(unwritable)?.is_file() {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => {
+                    let reason = "another program that is watched is recorded there";
+                    let reason = io::Error::new(io::ErrorKind::ResourceBusy, reason);
+                    return Err(Error::new(unwritable(reason)).hint("name a file for each"));
+                }
+                // Not every file system has locks.
+                Ok(()) | Err(_) => file.set_len(0).map_err(unwritable)?,
+            }
+        }
+        Ok(Self { path: path.to_owned(), file })
     }
 
     /// Adds lines.
@@ -72,6 +86,9 @@ pub fn read_recording(path: &Path) -> Result<Replayed, Error> {
         }
         let whole = line.ends_with(b"\n");
         match (serde_json::from_slice::<Entry>(&line), &mut history) {
+            (Ok(Entry { event: Event::Watched(_), .. }), Some(_)) => {
+                return Err(broken(number, "another recording begins there".to_owned()));
+            }
             (Ok(entry), Some(history)) => history.add(entry),
             (Ok(Entry { event: Event::Watched(watched), .. }), None) => {
                 if watched.schema != RECORDING_SCHEMA {
@@ -106,6 +123,8 @@ fn reason(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::watch::{Reading, Watched};
 
@@ -160,6 +179,22 @@ mod tests {
         let cut_in_the_midst = [&begin, b"{\"at\": 1\n".as_slice(), &written(&[reading(1.0)])];
         assert!(said(&cut_in_the_midst.concat()).contains(" line 2: "));
         assert!(said(&written(&[reading(1.0)])).ends_with("begin with what was watched"));
+        let twice = [begin.clone(), written(&[reading(1.0)]), begin.clone()].concat();
+        assert!(said(&twice).ends_with(" line 3: another recording begins there"));
         assert!(said(&written(&[watched(99)])).contains("version 99; this vramfit reads version"));
+    }
+
+    #[test]
+    fn one_file_takes_one_recording_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        let mut first = RecordFile::create(&path).unwrap();
+        first.append(&[watched(RECORDING_SCHEMA)]).unwrap();
+        let second = RecordFile::create(&path).unwrap_err().to_string();
+        assert!(second.contains("another program that is watched is recorded there"), "{second}");
+        assert!(!read_recording(&path).unwrap().cut_off, "what the first wrote is there");
+        drop(first);
+        RecordFile::create(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"");
     }
 }

@@ -193,6 +193,32 @@ fn a_program_is_told_of_its_own_peak_and_not_of_ours() {
 }
 
 #[test]
+fn a_history_that_the_program_asked_for_is_its_own() {
+    let program = "import torch\n\
+         torch.cuda.memory._record_memory_history(max_entries=1000)\n"
+        .to_owned()
+        + &trains("x = batch.cuda()", 6)
+        + "trace = torch.cuda.memory._snapshot()['device_traces'][0]\n\
+           print(len(trace) > 20, any(it['frames'] for it in trace))\n";
+    let watched = python(&[], &program).run();
+    assert_eq!(watched.status, Some(0), "{watched:?}");
+    assert_eq!(watched.stdout, "True True\n", "{watched:?}");
+}
+
+#[test]
+fn one_file_is_not_taken_for_two_things() {
+    fake(&["watch", "--record", "x", "--report", "./x", "--", "true"], &[])
+        .stderr("error: `--report ./x`: the same file as `--record`\nhint: name two files\n")
+        .status(2);
+    Test::new(&["watch", "--replay", "run.jsonl", "--findings", "run.jsonl"])
+        .file("run.jsonl", "{}")
+        .stderr(
+            "error: `--findings run.jsonl`: the same file as `--replay`\nhint: name two files\n",
+        )
+        .status(2);
+}
+
+#[test]
 fn what_is_held_is_told_by_the_line_that_made_it() {
     let program = trains("x = batch.cuda(); kept.append(x * 2)", 21);
     let events = events(&python(&[], &program).run());

@@ -70,13 +70,13 @@ pub(in crate::cli) struct WatchArgs {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["command", "record", "snapshot"],
+        conflicts_with_all = ["command", "record", "snapshot", "stacks", "gpus", "gpu", "vram"],
         help_heading = "Output"
     )]
     pub(in crate::cli) replay: Option<PathBuf>,
 
     /// With --replay, print JSON, sizes in bytes
-    #[arg(long, requires = "replay", help_heading = "Output")]
+    #[arg(long, requires = "replay", conflicts_with = "command", help_heading = "Output")]
     pub(in crate::cli) json: bool,
 
     /// The program and its arguments

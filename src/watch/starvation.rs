@@ -216,12 +216,12 @@ impl Worded for Starvation {
 
     fn remedies(&self) -> Vec<String> {
         let workers =
-            "load beside the training: `DataLoader(num_workers=…)`, up to the CPU's cores";
+            "load beside the training: more `DataLoader(num_workers=…)`, up to the CPU's cores";
         let persistent =
             "keep the workers from epoch to epoch: `DataLoader(persistent_workers=True)`";
         let prefetch = "let workers run further ahead: `DataLoader(prefetch_factor=4)`";
         let pinned =
-            "`DataLoader(pin_memory=True)` and `x.to(device, non_blocking=True)`: copies overlap";
+            "let copies overlap: `DataLoader(pin_memory=True)`, `x.to(device, non_blocking=True)`";
         let small = "load uint8 or fp16 and cast on the GPU: a quarter or half of the bytes";
         let cache = "decode and resize once beforehand, or keep the data in memory";
         let order = match self.is_concentrated() {

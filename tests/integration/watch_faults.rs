@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::fake::fake;
-use crate::harness::Run;
+use crate::harness::{Run, Test};
 use crate::watch_findings::stored;
 
 /// Watches a program of `tests/watch`, which must end well.
@@ -98,7 +98,7 @@ fn spill_and_throttle_are_found_in_recordings() {
         ("throttle", "GPU 0 is held back by heat, by the driver in 40 % of its time under load"),
     ] {
         let path = stored(name);
-        let run = fake(&["watch", "--json", "--replay", path.to_str().unwrap()], &[]).run();
+        let run = Test::new(&["watch", "--json", "--replay", path.to_str().unwrap()]).run();
         assert_eq!(run.status, Some(1), "{run:?}");
         let document: Value = serde_json::from_str(&run.stdout).unwrap();
         let found = document["findings"].as_array().unwrap();

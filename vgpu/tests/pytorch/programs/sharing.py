@@ -48,13 +48,13 @@ if __name__ == "__main__":
     event.record()
     tensors.put(event.ipc_handle())
     tensors.put((small, large))
-    answer = answers.get(timeout=60)
+    answer = answers.get(timeout=600)
     answer["owner"] = os.getpid()
-    answers.get(timeout=60)
+    answers.get(timeout=600)
     answer["written"] = small.tolist()
     tensors.put("enough")
-    answers.get(timeout=60)
-    child.join(60)
+    answers.get(timeout=600)
+    child.join(600)
     answer["exit"] = child.exitcode
     del small, large
     torch.cuda.ipc_collect()

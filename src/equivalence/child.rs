@@ -10,13 +10,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
 use super::answer::Answer;
 use crate::device::{VirtualGpu, lay_out_python, python_packages};
-use crate::error::{Error, ErrorKind, harmless_lines, one_line, shorten};
-use crate::probe::Interrupt;
+use crate::error::{Error, ErrorKind, harmless_lines, last_line, one_line, shorten};
+use crate::probe::{Interrupt, end_group, not_started};
 
 /// Name of the package in Python.
 const PACKAGE: &str = "vramfit_equivalence";
@@ -167,12 +166,7 @@ impl Student {
             // What it starts is ended with it.
             .process_group(0)
             .spawn();
-        let mut child = spawned.map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => {
-                Error::new(ErrorKind::PythonMissing { path: self.python.clone() })
-            }
-            _ => ErrorKind::WorkerStart { path: self.python.clone(), source }.into(),
-        })?;
+        let mut child = spawned.map_err(|source| not_started(&self.python, source))?;
         if let Some(mut stdin) = child.stdin.take() {
             let text = serde_json::to_string(request).map_err(|error| failed(error.into()))?;
             // A child that is gone already tells why by what it wrote.
@@ -192,18 +186,14 @@ impl Student {
             Some(Err(source)) => Err(ErrorKind::NoThread { source }.into()),
             None => Ok(None),
         };
-        if !matches!(answered, Ok(None))
-            && let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-        {
-            // It is not waited for yet, so that its id is still its own.
-            let _ = kill_process_group(group, Signal::KILL);
+        if !matches!(answered, Ok(None)) {
+            end_group(&child);
         }
         let status = child.wait();
         answered?.ok_or_else(|| {
             let text = fs::read(complaints).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
-            let last = text.lines().rev().find(|line| !line.trim().is_empty());
-            failed(match (last, status) {
+            failed(match (last_line(&text), status) {
                 (Some(line), _) => shorten(line, 200),
                 (None, Ok(status)) => status.to_string(),
                 (None, Err(error)) => error.to_string(),

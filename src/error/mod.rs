@@ -9,7 +9,7 @@ use std::fmt;
 
 pub use kind::ErrorKind;
 pub use status::ExitStatus;
-pub use text::{harmless_lines, one_line, shorten};
+pub use text::{harmless_lines, last_line, one_line, shorten};
 
 /// A failure that ends a command: one line that names the value, and hints what to do.
 #[derive(Debug)]

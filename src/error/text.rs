@@ -21,6 +21,11 @@ pub fn shorten(text: &str, most: usize) -> String {
     }
 }
 
+/// The last line that says something.
+pub fn last_line(text: &str) -> Option<&str> {
+    text.lines().rev().find(|line| !line.trim().is_empty())
+}
+
 /// As [`one_line`], of a text that has lines of its own, such as a traceback.
 pub fn harmless_lines(text: &str) -> String {
     let lines: Vec<_> = text

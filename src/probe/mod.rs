@@ -33,7 +33,7 @@ pub use interrupt::Interrupt;
 pub use launch::Launch;
 pub use longest::Longest;
 pub use observation::Observation;
-pub use python::python;
+pub use python::{end_group, not_started, python};
 pub use record::Record;
 pub use remedy::{Change, Remedies};
 pub use verify::{Verified, verify};

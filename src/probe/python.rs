@@ -1,9 +1,11 @@
 //! The worker in Python: its sources, which this program carries with it, and who runs them.
 
 use std::env;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::device::{PythonSetup, lay_out_python, python_environment, python_packages};
@@ -59,6 +61,24 @@ pub fn python() -> PathBuf {
     match python.parent().is_some_and(|folder| folder != Path::new("")) {
         true => std::path::absolute(&python).unwrap_or(python),
         false => python,
+    }
+}
+
+/// What it means that `python` cannot be started.
+pub fn not_started(python: &Path, source: io::Error) -> Error {
+    let path = python.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => ErrorKind::PythonMissing { path },
+        _ => ErrorKind::WorkerStart { path, source },
+    }
+    .into()
+}
+
+/// Ends a child in a process group of its own that is not waited for yet, so that its id is still its
+/// own, with all that it has started.
+pub fn end_group(child: &Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
     }
 }
 

@@ -8,14 +8,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Outcome, Reply};
 use super::files::Files;
 use super::{Card, Player};
 use crate::device::{RunReports, VirtualGpu, python_packages, read_run_reports};
-use crate::error::{Error, ErrorKind, one_line, shorten};
+use crate::error::{Error, ErrorKind, last_line, one_line, shorten};
+use crate::probe::{end_group, not_started};
 
 /// Name of the package in Python.
 const PACKAGE: &str = "vramfit_replay";
@@ -86,12 +86,7 @@ impl Player {
         if let [job] = jobs {
             command.env(VARIABLES[0], job.conf);
         }
-        let child = command.spawn().map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => {
-                Error::new(ErrorKind::PythonMissing { path: self.python.clone() })
-            }
-            _ => ErrorKind::WorkerStart { path: self.python.clone(), source }.into(),
-        })?;
+        let child = command.spawn().map_err(|source| not_started(&self.python, source))?;
         self.wait(child, LIMIT * u32::try_from(jobs.len()).unwrap_or(u32::MAX))
     }
 
@@ -108,10 +103,7 @@ impl Player {
                 Err(source) => break failed(source.to_string()),
             }
         };
-        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-            // It is not waited for yet, so that its id is still its own.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        end_group(&child);
         let _ = child.wait();
         Err(error)
     }
@@ -162,6 +154,5 @@ fn failed(reason: String) -> Error {
 fn complaint(folder: &Path, status: ExitStatus) -> String {
     let text = fs::read(folder.join("complaints")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty());
-    line.map_or_else(|| status.to_string(), |line| shorten(line, 200))
+    last_line(&text).map_or_else(|| status.to_string(), |line| shorten(line, 200))
 }

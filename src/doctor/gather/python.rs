@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::device::{Setup, VirtualGpu, lay_out_python, python_packages};
 use crate::doctor::machine::{Python, PythonFailure, Torch};
-use crate::error::shorten;
+use crate::error::{last_line, shorten};
 use crate::probe::Interrupt;
 use crate::profile::Catalog;
 
@@ -113,10 +113,8 @@ fn ask(
     })?;
     let hung = PythonFailure::Hung { seconds: patience.limit.as_secs() };
     wait(child, patience).map_err(broken)?.ok_or(hung)?;
-    let last_line = |text: String| {
-        text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
-    };
-    let complaint = last_line(text(&mut complaints).map_err(broken)?);
+    let complained = text(&mut complaints).map_err(broken)?;
+    let complaint = last_line(&complained).unwrap_or_default().to_owned();
     Ok(Said { output: text(&mut output).map_err(broken)?, complaint })
 }
 

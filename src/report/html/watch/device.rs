@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::super::page::{Table, cell, figure, numbers};
 use super::super::plot::{Axis, Described, area, plot, steps, up};
 use super::super::scale::{Scale, size};
-use super::{View, thinned};
+use super::View;
 use crate::units::{Bytes, duration};
 use crate::watch::{Gpu, Reading};
 
@@ -19,7 +19,7 @@ pub(super) fn memory(index: usize, gpu: &Gpu, view: &View<'_>) -> Option<Markup>
     let y = Scale::from_zero(size(most.max(gpu.total)));
     let places = |value: &dyn Fn(&Reading) -> Option<Bytes>| {
         let values = readings.iter().filter_map(|(at, it)| Some((*at, size(value(it)?)))).collect();
-        place(thinned(values), view, y)
+        view.places(values, y)
     };
     let all = places(&|reading| Some(reading.used));
     let own = places(&|reading| reading.process);
@@ -140,7 +140,7 @@ fn strip(index: usize, strip: &Strip, readings: &[(f64, &Reading)], view: &View<
         title: &title,
         description: format!("From {least:.0} to {most:.0} {}.", strip.unit),
     };
-    let places = place(thinned(values), view, y);
+    let places = view.places(values, y);
     let name = format!("{}, {}", strip.name, strip.unit);
     let y_axis = Axis { name: &name, ticks: y.few() };
     plot(
@@ -185,11 +185,6 @@ fn table(strips: &[Strip], readings: &[(f64, &Reading)]) -> Markup {
 
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, 0.0), |(least, most), it| (least.min(it), most.max(it)))
-}
-
-fn place(values: Vec<(f64, f64)>, view: &View<'_>, y: Scale) -> Vec<(f64, f64)> {
-    let at = |(at, value): (f64, f64)| (view.time.place(at), y.place(value));
-    values.into_iter().map(at).collect()
 }
 
 /// Time since the program's start.

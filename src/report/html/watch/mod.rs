@@ -96,6 +96,12 @@ impl<'a> View<'a> {
         })
     }
 
+    /// Where values in the order of time lie in a chart, as many as can be seen.
+    fn places(&self, values: Vec<(f64, f64)>, y: Scale) -> Vec<(f64, f64)> {
+        let place = |(at, value)| (self.time.place(at), y.place(value));
+        thinned(values).into_iter().map(place).collect()
+    }
+
     /// The times of what was found, behind a chart.
     fn ranges(&self) -> Markup {
         findings::ranges(self.findings, self.time)

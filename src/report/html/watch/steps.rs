@@ -5,8 +5,8 @@ use maud::{Markup, html};
 use super::super::page::{Table, cell, figure, numbers, words};
 use super::super::plot::{Axis, Described, line as curve, plot, steps};
 use super::super::scale::{Scale, size};
+use super::View;
 use super::device::{line, time, x_axis};
-use super::{View, thinned};
 use crate::units::{Bytes, count, duration};
 use crate::watch::Step;
 
@@ -31,8 +31,7 @@ pub(super) fn memory(view: &View<'_>) -> Option<Markup> {
     };
     let places = |of: &OfProcess<'_>, value: fn(&Step) -> Bytes| -> Vec<_> {
         let values = of.1.iter().map(|(at, step)| (*at, size(value(step)))).collect();
-        let at = |(at, value): (f64, f64)| (view.time.place(at), y.place(value));
-        thinned(values).into_iter().map(at).collect()
+        view.places(values, y)
     };
     let y_axis = Axis { name: "held by tensors", ticks: y.sizes() };
     let chart = plot(
@@ -65,21 +64,18 @@ pub(super) fn times(view: &View<'_>) -> Option<Markup> {
     let view = &view.while_stepping();
     let processes = view.steps();
     are_several(&processes)?;
-    let seconds = |of: &OfProcess<'_>| -> Vec<_> {
-        of.1.iter().filter_map(|(at, step)| Some((*at, step.seconds?))).collect()
-    };
-    let loader = |of: &OfProcess<'_>| -> Vec<_> {
-        of.1.iter().filter_map(|(at, step)| Some((*at, step.loader_seconds?))).collect()
-    };
-    let most = processes.iter().flat_map(&seconds).map(|it| it.1).fold(0.0, f64::max);
+    let steps = processes.iter().flat_map(|it| &it.1);
+    let most = steps.filter_map(|(_, step)| step.seconds).fold(0.0, f64::max);
     if most <= 0.0 {
         return None;
     }
     let y = Scale::from_zero(most * 1000.0);
-    let place = |values: Vec<(f64, f64)>| -> Vec<_> {
-        let at = |(at, value): (f64, f64)| (view.time.place(at), y.place(value * 1000.0));
-        thinned(values).into_iter().map(at).collect()
+    // In milliseconds, as the axis is.
+    let values = |of: &OfProcess<'_>, value: fn(&Step) -> Option<f64>| -> Vec<_> {
+        of.1.iter().filter_map(|(at, step)| Some((*at, value(step)? * 1000.0))).collect()
     };
+    let seconds = |of: &OfProcess<'_>| view.places(values(of, |step| step.seconds), y);
+    let loader = |of: &OfProcess<'_>| view.places(values(of, |step| step.loader_seconds), y);
     let has_loader = processes.iter().any(|it| !loader(it).is_empty());
     let middle = median(&processes).unwrap_or(most);
     let said = format!("{} at the median, {} at most.", duration(middle, 3), duration(most, 3));
@@ -92,8 +88,8 @@ pub(super) fn times(view: &View<'_>) -> Option<Markup> {
         &html! {
             (view.ranges())
             @for process in processes.iter().take(MOST) {
-                (curve("held-line", &place(seconds(process))))
-                @if has_loader { (curve("loader-line", &place(loader(process)))) }
+                (curve("held-line", &seconds(process)))
+                @if has_loader { (curve("loader-line", &loader(process))) }
             }
         },
     );
